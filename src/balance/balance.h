@@ -140,24 +140,32 @@ balance_fault balance_stages(arena *a, const balance_line *in, balance_cuts *out
 // Several chunks on a place, for interleaved schedules: chunk c of place r is stage c * nplaces + r, as in
 // sched.h, or where `place` says. What a place does is then a sum over chunks, which all passes through the same order of devices
 // share: what a set of devices reaches no longer says enough, so balance_stages does not do it. Here the
-// order is given. Memory is left out: what a chunk keeps is the schedule's.
+// order is given. With one chunk on a place sends and memory count as in balance_stages; with several they are left out:
+// what a chunk keeps is the schedule's.
 //
 // What a microbatch waits for in the end is the busiest place, tau_ps; of cuts with the same, a shorter longest
 // chunk (longest_ps) fills the pipeline sooner, and then the less the sum of squares of the chunks' times is the
 // better. With one chunk on a place the result is exact in all three (of those that are left, the fewest layers
-// in the first chunk, then in the second, ..). But with `micro` microbatches, if that is not 0, the least (micro - 1) tau
-// + sum over all chunks comes first, again exactly: with few of them layers are worth more on fast places than tau
-// is. With several chunks, tau_ps may be more than it need be: for limits
+// in the first chunk, then in the second, ..); a send that takes longer than all chunks is the longest. But with `micro`
+// microbatches, if that is not 0, the least (micro - 1) longest + sum over all chunks and sends comes first, again
+// exactly: with few of them layers are worth more on fast places than tau is. With several chunks, tau_ps may be more than it need be: for limits
 // of 1, 9/8, 5/4, 3/2 and 2 times the least longest chunk, cuts with the least sum of squares are
 // evened out by handing layers from stage to stage while the busiest of the places concerned gets less
 // to do; the best of these is taken. No cuts have less than tau_bound_ps, found as above. O(chunks * layers^2 +
-// rounds * chunks^3). BALANCE_STAGES: fewer layers than chunks.
+// rounds * chunks^3). BALANCE_STAGES: fewer layers than chunks. BALANCE_MEMORY: no cuts fit.
 typedef struct {
   u32 nlayers, nkinds, nplaces, nchunks; // chunks of one place
   const u32 *kind;                       // by place
   const u32 *place;                      // by stage, nchunks for each place; NULL: they go round
   const i64 *const *time_ps;             // [kind][layer]
   u32 micro;                             // microbatches; 0: any number
+  // One chunk on a place, each may be NULL. Picoseconds to send the activations of a microbatch over the cut behind layer
+  // cut - 1 to the next place, [place][cut]; `ways` 2: and as long for their gradient, on a channel of its own.
+  const i64 *const *send_ps;
+  u32 ways;
+  // Bytes, with memory_bytes: by place. By layer: what lies there, what every microbatch on its way keeps (1F1B), and what
+  // it takes besides while it runs, of which the most of a place counts.
+  const i64 *memory_bytes, *fixed_bytes, *kept_bytes, *work_bytes;
 } balance_passes;
 typedef struct {
   const u32 *end; // by stage: one past its last layer

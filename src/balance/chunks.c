@@ -26,6 +26,28 @@ static u32 place_of(const chunking *c, u32 stage) {
 static const i64 *times_of(const chunking *c, u32 stage) {
   return c->time + c->in->kind[place_of(c, stage)] * (c->L + 1);
 }
+static i64 send_of(const chunking *c, u32 stage, u32 e) {
+  return c->in->send_ps && stage + 1 < c->n ? c->in->send_ps[place_of(c, stage)][e] : 0;
+}
+// What a microbatch waits for: of its layers [s, e), or of the send behind them.
+static i64 longest_of(const chunking *c, u32 stage, u32 s, u32 e) {
+  const i64 *time = times_of(c, stage);
+  return MAX(time[e] - time[s], send_of(c, stage, e));
+}
+
+// What has been taken into a stage, layer by layer.
+typedef struct {
+  i64 fixed, kept, work;
+} held;
+static bool holds(const chunking *c, u32 stage, u32 layer, held *h) {
+  const balance_passes *in = c->in;
+  if (!in->memory_bytes) return true;
+  const u32 alive = in->micro ? MIN(c->n - stage, in->micro) : c->n - stage;
+  h->fixed += in->fixed_bytes[layer], h->kept += in->kept_bytes[layer];
+  h->work = MAX(h->work, in->work_bytes[layer]);
+  return h->fixed + h->kept * alive + h->work <= in->memory_bytes[place_of(c, stage)];
+}
+
 static wide *row_of(const chunking *c, u32 stage) { return c->squares + (size_t)stage * (c->L + 1); }
 
 // The longest chunk from a stage on that begins at s, if it ends where that is shortest.
@@ -35,9 +57,10 @@ static i64 least_longest(arena *tmp, const chunking *c) {
   for (u32 i = c->n; i-- > 0;) {
     const i64 *time = times_of(c, i);
     for (u32 s = 0; s <= c->L; s++) {
+      held h = {0};
       here[s] = NEVER;
-      for (u32 e = s + 1; e <= c->L && time[e] - time[s] < here[s]; e++)
-        here[s] = MIN(here[s], MAX(time[e] - time[s], behind[e]));
+      for (u32 e = s + 1; e <= c->L && time[e] - time[s] < here[s] && holds(c, i, e - 1, &h); e++)
+        here[s] = MIN(here[s], MAX(longest_of(c, i, s, e), behind[e]));
     }
     i64 *swap = behind;
     behind = here, here = swap;
@@ -47,7 +70,12 @@ static i64 least_longest(arena *tmp, const chunking *c) {
 
 static wide square(i64 x) { return (wide)x * x; }
 
-static wide weight(const chunking *c, i64 x) { return c->sums ? x : square(x); }
+// Of layers [s, e) as a stage; -1: longer than the limit.
+static wide weight(const chunking *c, u32 stage, u32 s, u32 e) {
+  const i64 *time = times_of(c, stage), send = send_of(c, stage, e);
+  if (send > c->limit) return -1;
+  return c->sums ? time[e] - time[s] + c->in->ways * send : square(time[e] - time[s]);
+}
 
 static void fill(chunking *c) {
   for (u32 e = 0; e <= c->L; e++) row_of(c, c->n)[e] = e == c->L ? 0 : -1;
@@ -56,8 +84,9 @@ static void fill(chunking *c) {
     const wide *behind = row_of(c, i + 1);
     for (u32 s = 0; s <= c->L; s++) {
       wide least = -1;
-      for (u32 e = s + 1; e <= c->L && time[e] - time[s] <= c->limit; e++) {
-        wide x = behind[e] < 0 ? -1 : behind[e] + weight(c, time[e] - time[s]);
+      held h = {0};
+      for (u32 e = s + 1; e <= c->L && time[e] - time[s] <= c->limit && holds(c, i, e - 1, &h); e++) {
+        const wide own = behind[e] < 0 ? -1 : weight(c, i, s, e), x = own < 0 ? -1 : behind[e] + own;
         if (x >= 0 && (least < 0 || x < least)) least = x;
       }
       row_of(c, i)[s] = least;
@@ -66,17 +95,18 @@ static void fill(chunking *c) {
 }
 
 static void cut(const chunking *c, u32 *end) {
-  for (u32 i = 0, s = 0; i < c->n; s = end[i++]) {
-    const i64 *time = times_of(c, i);
+  for (u32 i = 0, s = 0; i < c->n; s = end[i++])
     for (end[i] = s + 1;; end[i]++) {
-      wide behind = row_of(c, i + 1)[end[i]];
-      if (behind >= 0 && behind + weight(c, time[end[i]] - time[s]) == row_of(c, i)[s]) break;
+      const wide behind = row_of(c, i + 1)[end[i]], own = behind < 0 ? -1 : weight(c, i, s, end[i]);
+      if (own >= 0 && behind + own == row_of(c, i)[s]) break;
     }
-  }
 }
 
 static i64 time_of(const chunking *c, const u32 *end, u32 stage) {
   return times_of(c, stage)[end[stage]] - times_of(c, stage)[stage ? end[stage - 1] : 0];
+}
+static i64 longest_at(const chunking *c, const u32 *end, u32 stage) {
+  return longest_of(c, stage, stage ? end[stage - 1] : 0, end[stage]);
 }
 
 // Hands a layer from stage i to stage j through those between, which keep their number of layers, if no chunk gets
@@ -117,7 +147,7 @@ static chunk_value improve(const chunking *c, u32 *end, i64 *work) {
   }
   for (u32 r = 0; r < c->in->nplaces; r++) v.tau = MAX(v.tau, work[r]);
   for (u32 i = 0; i < c->n; i++)
-    v.longest = MAX(v.longest, time_of(c, end, i)), v.squares += square(time_of(c, end, i));
+    v.longest = MAX(v.longest, longest_at(c, end, i)), v.squares += square(time_of(c, end, i));
   return v;
 }
 
@@ -133,7 +163,7 @@ static bool less_in_all(chunking *c, u32 micro, u32 *end, chunk_value *v) {
   i64 sum = 0, least = v->longest;
   u32 *other = end + c->n;
   bool found = false;
-  for (u32 i = 0; i < c->n; i++) sum += time_of(c, end, i);
+  for (u32 i = 0; i < c->n; i++) sum += time_of(c, end, i) + c->in->ways * send_of(c, i, end[i]);
   wide best = sum + (wide)(micro - 1) * least;
   c->sums = true, c->limit = NEVER - 1;
   fill(c);
@@ -143,11 +173,12 @@ static bool less_in_all(chunking *c, u32 micro, u32 *end, chunk_value *v) {
     fill(c);
     if (row_of(c, 0)[0] < 0 || row_of(c, 0)[0] + (wide)(micro - 1) * least >= best) return found;
     cut(c, other);
-    for (u32 i = 0; i < c->n; i++) longest = MAX(longest, time_of(c, other, i));
+    for (u32 i = 0; i < c->n; i++) longest = MAX(longest, longest_at(c, other, i));
     c->limit = longest - 1;
     if (row_of(c, 0)[0] + (wide)(micro - 1) * longest >= best) continue;
     best = row_of(c, 0)[0] + (wide)(micro - 1) * longest, found = true;
-    v->tau = v->longest = longest;
+    v->longest = longest, v->tau = 0;
+    for (u32 i = 0; i < c->n; i++) v->tau = MAX(v->tau, time_of(c, other, i));
     memcpy(end, other, c->n * sizeof *end);
   }
 }
@@ -155,6 +186,7 @@ static bool less_in_all(chunking *c, u32 micro, u32 *end, chunk_value *v) {
 balance_fault balance_chunks(arena *a, const balance_passes *in, balance_chunked *out) {
   static const u32 above[] = {0, 1, 2, 4, 8, 16, 64}; // eighths of the least longest chunk
   *out = (balance_chunked){0};
+  assert(in->nchunks == 1 || (!in->send_ps && !in->memory_bytes));
   if ((u64)in->nplaces * in->nchunks > in->nlayers) return BALANCE_STAGES;
   arena *tmp = arena_new();
   chunking c = {.in = in, .n = in->nplaces * in->nchunks, .L = in->nlayers};
@@ -169,6 +201,10 @@ balance_fault balance_chunks(arena *a, const balance_passes *in, balance_chunked
   out->tau_bound_ps = speed_bound(tmp, c.L, in->nkinds, in->time_ps, count, in->nplaces);
   c.squares = NEWN(tmp, wide, (size_t)(c.n + 1) * (c.L + 1));
   const i64 longest = least_longest(tmp, &c);
+  if (longest >= NEVER) {
+    arena_free(tmp);
+    return BALANCE_MEMORY;
+  }
   for (u32 k = 0; k < (in->nchunks > 1 ? COUNT_OF(above) : 1) && best.tau > out->tau_bound_ps; k++) {
     c.limit = longest + longest / 8 * above[k];
     fill(&c);

@@ -569,11 +569,25 @@ static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
     u32 place = in->place ? in->place[s] : s % in->nplaces;
     i64 time = 0;
     for (; l < end[s]; l++) time += in->time_ps[in->kind[place]][l];
-    p.longest = MAX(p.longest, time), p.squares += time * time, p.work[place] += time;
-    p.tau = MAX(p.tau, p.work[place]), p.total += time;
+    const i64 send = in->send_ps && s + 1 < in->nplaces ? in->send_ps[place][end[s]] : 0;
+    p.longest = MAX(p.longest, MAX(time, send)), p.squares += time * time, p.work[place] += time;
+    p.tau = MAX(p.tau, p.work[place]), p.total += time + in->ways * send;
   }
   p.total += (MAX(in->micro, 1) - 1) * p.longest;
   return p;
+}
+
+// One chunk on a place.
+static bool fit_chunks(const balance_passes *in, const u32 *end) {
+  for (u32 s = 0, l = 0; in->memory_bytes && s < in->nplaces; s++) {
+    const u32 place = in->place ? in->place[s] : s, left = in->nplaces - s,
+              alive = in->micro && in->micro < left ? in->micro : left;
+    i64 bytes = 0, most = 0;
+    for (; l < end[s]; l++)
+      bytes += in->fixed_bytes[l] + alive * in->kept_bytes[l], most = MAX(most, in->work_bytes[l]);
+    if (bytes + most > in->memory_bytes[place]) return false;
+  }
+  return true;
 }
 
 static void try_chunks(chunk_brute *b, u32 i) {
@@ -585,7 +599,7 @@ static void try_chunks(chunk_brute *b, u32 i) {
     }
     return;
   }
-  if (b->end[b->n - 1] != in->nlayers) return;
+  if (b->end[b->n - 1] != in->nlayers || !fit_chunks(in, b->end)) return;
   chunk_price p = price_chunks(in, b->end);
   b->tau = b->any ? MIN(b->tau, p.tau) : p.tau;
   b->total = b->any ? MIN(b->total, p.total) : p.total;
@@ -599,6 +613,54 @@ static void check_chunks(const balance_passes *in, const balance_chunked *c, u32
   chunk_price p = price_chunks(in, c->end);
   CHECK_EQ_I64(p.longest, c->longest_ps);
   CHECK_EQ_I64(p.tau, c->tau_ps);
+}
+
+// Cuts with the least total of all that fit, where sends take time and memory is short.
+TEST(chunks_of_places_with_sends_and_memory) {
+  R = 11;
+  u32 done = 0, none = 0, sent = 0, held = 0;
+  for (u32 tries = 0; tries < 4000; tries++) {
+    model m;
+    make_model(&m);
+    i64 send[LAYERS][LAYERS + 1], fixed[LAYERS], kept[LAYERS], work[LAYERS], memory[LAYERS];
+    const i64 *sends[LAYERS];
+    u32 kind[LAYERS];
+    balance_passes in = {.nlayers = m.in.nlayers,
+                         .nkinds = m.in.nkinds,
+                         .nplaces = 1 + (u32)few(MIN(m.in.nlayers, 4)),
+                         .nchunks = 1,
+                         .kind = kind,
+                         .time_ps = m.times,
+                         .micro = 1 + (u32)few(5),
+                         .ways = 1 + (u32)few(2)};
+    for (u32 r = 0; r < in.nplaces; r++) {
+      kind[r] = (u32)few(in.nkinds), sends[r] = send[r], memory[r] = 20 + few(100);
+      for (u32 e = 0; e <= in.nlayers; e++) send[r][e] = few(30);
+    }
+    for (u32 l = 0; l < in.nlayers; l++) fixed[l] = few(20), kept[l] = few(8), work[l] = few(10);
+    arena *a = arena_new();
+    balance_chunked c;
+    chunk_brute free_of = {.in = &in, .n = in.nplaces};
+    try_chunks(&free_of, 0);
+    if (few(4)) in.send_ps = sends;
+    chunk_brute sending = {.in = &in, .n = in.nplaces};
+    try_chunks(&sending, 0);
+    if (few(4)) in.memory_bytes = memory, in.fixed_bytes = fixed, in.kept_bytes = kept, in.work_bytes = work;
+    chunk_brute b = {.in = &in, .n = in.nplaces};
+    try_chunks(&b, 0);
+    const balance_fault f = balance_chunks(a, &in, &c);
+    CHECK_EQ_I64(f, b.any ? BALANCE_OK : BALANCE_MEMORY);
+    if (!f) {
+      check_chunks(&in, &c, b.n);
+      CHECK(fit_chunks(&in, c.end));
+      CHECK_EQ_I64(price_chunks(&in, c.end).total, b.total);
+    }
+    done += !f, none += f == BALANCE_MEMORY, sent += sending.total > free_of.total,
+        held += !f && b.total > sending.total;
+    arena_free(a);
+  }
+  CHECK_MSG(done >= 2000 && none >= 100 && sent >= 1000 && held >= 100, "%u done, %u do not fit, %u, %u",
+            done, none, sent, held);
 }
 
 TEST(chunks_keep_places_even) {
