@@ -11,8 +11,9 @@ typedef struct {
   const balance_passes *in;
   u32 n, L;      // stages, layers
   i64 *time;     // [kind * (L + 1) + cut]: of the layers before it
+  i64 *once;     // likewise: in->once_ps
   i64 limit;     // of a chunk
-  bool sums;     // times are added up, not their squares
+  bool in_all;   // times are added up, not their squares, and the limit is of all microbatches
   wide *squares; // [stage * (L + 1) + cut]: from this stage on, which begins there; -1: impossible
 } chunking;
 typedef struct {
@@ -29,10 +30,18 @@ static const i64 *times_of(const chunking *c, u32 stage) {
 static i64 send_of(const chunking *c, u32 stage, u32 e) {
   return c->in->send_ps && stage + 1 < c->n ? c->in->send_ps[place_of(c, stage)][e] : 0;
 }
-// What a microbatch waits for: of its layers [s, e), or of the send behind them.
+
+// What is limited: a microbatch's time in layers [s, e), or in the send behind them; of all microbatches but the first,
+// with what comes once.
+static i64 stretch(const chunking *c, u32 stage, u32 s, u32 e) {
+  const i64 *time = times_of(c, stage), *once = c->once + (time - c->time);
+  return c->in_all ? (c->in->micro - 1) * (time[e] - time[s]) + once[e] - once[s] : time[e] - time[s];
+}
+static i64 send_stretch(const chunking *c, u32 stage, u32 e) {
+  return (c->in_all ? c->in->micro - 1 : 1) * send_of(c, stage, e);
+}
 static i64 longest_of(const chunking *c, u32 stage, u32 s, u32 e) {
-  const i64 *time = times_of(c, stage);
-  return MAX(time[e] - time[s], send_of(c, stage, e));
+  return MAX(stretch(c, stage, s, e), send_stretch(c, stage, e));
 }
 
 // What has been taken into a stage, layer by layer.
@@ -55,11 +64,10 @@ static i64 least_longest(arena *tmp, const chunking *c) {
   i64 *behind = NEWN(tmp, i64, c->L + 1), *here = NEWN(tmp, i64, c->L + 1);
   for (u32 e = 0; e <= c->L; e++) behind[e] = e == c->L ? 0 : NEVER;
   for (u32 i = c->n; i-- > 0;) {
-    const i64 *time = times_of(c, i);
     for (u32 s = 0; s <= c->L; s++) {
       held h = {0};
       here[s] = NEVER;
-      for (u32 e = s + 1; e <= c->L && time[e] - time[s] < here[s] && holds(c, i, e - 1, &h); e++)
+      for (u32 e = s + 1; e <= c->L && stretch(c, i, s, e) < here[s] && holds(c, i, e - 1, &h); e++)
         here[s] = MIN(here[s], MAX(longest_of(c, i, s, e), behind[e]));
     }
     i64 *swap = behind;
@@ -72,20 +80,19 @@ static wide square(i64 x) { return (wide)x * x; }
 
 // Of layers [s, e) as a stage; -1: longer than the limit.
 static wide weight(const chunking *c, u32 stage, u32 s, u32 e) {
-  const i64 *time = times_of(c, stage), send = send_of(c, stage, e);
-  if (send > c->limit) return -1;
-  return c->sums ? time[e] - time[s] + c->in->ways * send : square(time[e] - time[s]);
+  const i64 *time = times_of(c, stage);
+  if (send_stretch(c, stage, e) > c->limit) return -1;
+  return c->in_all ? time[e] - time[s] + c->in->ways * send_of(c, stage, e) : square(time[e] - time[s]);
 }
 
 static void fill(chunking *c) {
   for (u32 e = 0; e <= c->L; e++) row_of(c, c->n)[e] = e == c->L ? 0 : -1;
   for (u32 i = c->n; i-- > 0;) {
-    const i64 *time = times_of(c, i);
     const wide *behind = row_of(c, i + 1);
     for (u32 s = 0; s <= c->L; s++) {
       wide least = -1;
       held h = {0};
-      for (u32 e = s + 1; e <= c->L && time[e] - time[s] <= c->limit && holds(c, i, e - 1, &h); e++) {
+      for (u32 e = s + 1; e <= c->L && stretch(c, i, s, e) <= c->limit && holds(c, i, e - 1, &h); e++) {
         const wide own = behind[e] < 0 ? -1 : weight(c, i, s, e), x = own < 0 ? -1 : behind[e] + own;
         if (x >= 0 && (least < 0 || x < least)) least = x;
       }
@@ -156,47 +163,52 @@ static bool is_better(const chunk_value *x, const chunk_value *y) {
   return x->longest != y->longest ? x->longest < y->longest : x->squares < y->squares;
 }
 
-// One chunk on each place, whose longest is v: cuts by which `micro` microbatches take less time in all. With fewer
-// layers on slow places a longer longest chunk may have the less sum. From the longest that can pay downwards each
-// step has the least sum under a limit. True: there are some.
-static bool less_in_all(chunking *c, u32 micro, u32 *end, chunk_value *v) {
-  i64 sum = 0, least = v->longest;
+// One chunk on each place: the cuts by which `micro` microbatches take the least time in all. With fewer layers on slow
+// places a longer longest chunk may have the less sum. From the longest that can pay downwards each step has the least
+// sum under a limit.
+static void least_in_all(arena *tmp, chunking *c, u32 *end, chunk_value *v) {
   u32 *other = end + c->n;
-  bool found = false;
-  for (u32 i = 0; i < c->n; i++) sum += time_of(c, end, i) + c->in->ways * send_of(c, i, end[i]);
-  wide best = sum + (wide)(micro - 1) * least;
-  c->sums = true, c->limit = NEVER - 1;
-  fill(c);
-  if (micro > 1) c->limit = least + (i64)((sum - row_of(c, 0)[0]) / (micro - 1));
+  c->in_all = true, c->limit = NEVER - 1;
+  const i64 least = least_longest(tmp, c);
+  wide best = -1;
   for (;;) {
     i64 longest = 0;
     fill(c);
-    if (row_of(c, 0)[0] < 0 || row_of(c, 0)[0] + (wide)(micro - 1) * least >= best) return found;
+    const wide sum = row_of(c, 0)[0];
+    if (sum < 0 || (best >= 0 && sum + least >= best)) break;
     cut(c, other);
     for (u32 i = 0; i < c->n; i++) longest = MAX(longest, longest_at(c, other, i));
     c->limit = longest - 1;
-    if (row_of(c, 0)[0] + (wide)(micro - 1) * longest >= best) continue;
-    best = row_of(c, 0)[0] + (wide)(micro - 1) * longest, found = true;
-    v->longest = longest, v->tau = 0;
-    for (u32 i = 0; i < c->n; i++) v->tau = MAX(v->tau, time_of(c, other, i));
+    if (best >= 0 && sum + longest >= best) continue;
+    best = sum + longest;
     memcpy(end, other, c->n * sizeof *end);
   }
+  c->in_all = false;
+  *v = (chunk_value){0};
+  for (u32 i = 0; i < c->n; i++)
+    v->tau = MAX(v->tau, time_of(c, end, i)), v->longest = MAX(v->longest, longest_at(c, end, i));
+}
+
+// [kind * (layers + 1) + cut]: of the layers before it. NULL: 0.
+static i64 *sums_before(arena *tmp, const balance_passes *in, const i64 *const *ps) {
+  const u32 row = in->nlayers + 1;
+  i64 *sum = ZNEWN(tmp, i64, (size_t)in->nkinds * row);
+  for (u32 k = 0; ps && k < in->nkinds; k++)
+    for (u32 i = 0; i < in->nlayers; i++) sum[k * row + i + 1] = sum[k * row + i] + ps[k][i];
+  return sum;
 }
 
 balance_fault balance_chunks(arena *a, const balance_passes *in, balance_chunked *out) {
   static const u32 above[] = {0, 1, 2, 4, 8, 16, 64}; // eighths of the least longest chunk
   *out = (balance_chunked){0};
-  assert(in->nchunks == 1 || (!in->send_ps && !in->memory_bytes));
+  assert(in->nchunks == 1 || (!in->send_ps && !in->once_ps && !in->memory_bytes));
   if ((u64)in->nplaces * in->nchunks > in->nlayers) return BALANCE_STAGES;
   arena *tmp = arena_new();
   chunking c = {.in = in, .n = in->nplaces * in->nchunks, .L = in->nlayers};
   u32 *end = NEWN(tmp, u32, 2 * c.n), *count = ZNEWN(tmp, u32, in->nkinds);
   i64 *work = NEWN(tmp, i64, 2 * in->nplaces);
   chunk_value best = {INT64_MAX, 0, 0};
-  c.time = ZNEWN(tmp, i64, (size_t)in->nkinds * (c.L + 1));
-  for (u32 k = 0; k < in->nkinds; k++)
-    for (u32 i = 0; i < c.L; i++)
-      c.time[k * (c.L + 1) + i + 1] = c.time[k * (c.L + 1) + i] + in->time_ps[k][i];
+  c.time = sums_before(tmp, in, in->time_ps), c.once = sums_before(tmp, in, in->once_ps);
   for (u32 r = 0; r < in->nplaces; r++) count[in->kind[r]]++;
   out->tau_bound_ps = speed_bound(tmp, c.L, in->nkinds, in->time_ps, count, in->nplaces);
   c.squares = NEWN(tmp, wide, (size_t)(c.n + 1) * (c.L + 1));
@@ -214,8 +226,10 @@ balance_fault balance_chunks(arena *a, const balance_passes *in, balance_chunked
     best = v;
     out->end = arena_dup(a, end, c.n * sizeof *end);
   }
-  if (in->nchunks == 1 && in->micro && less_in_all(&c, in->micro, end, &best))
+  if (in->nchunks == 1 && in->micro) {
+    least_in_all(tmp, &c, end, &best);
     out->end = arena_dup(a, end, c.n * sizeof *end);
+  }
   out->longest_ps = best.longest, out->tau_ps = best.tau;
   arena_free(tmp);
   return BALANCE_OK;

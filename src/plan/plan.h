@@ -275,6 +275,7 @@ typedef enum {
   KEPT_BYTES,
   KEPT_WEIGHTS,
   KEPT_CUTS,
+  KEPT_VALUES,
   KEPT_SHARES,
   KEPT_TENSOR, // policy/balance.c, layers_auto.c
 } kept_figures;

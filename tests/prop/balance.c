@@ -565,15 +565,20 @@ typedef struct {
 
 static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
   chunk_price p = {0};
+  i64 behind = 0;
   for (u32 s = 0, l = 0; s < in->nplaces * in->nchunks; s++) {
     u32 place = in->place ? in->place[s] : s % in->nplaces;
-    i64 time = 0;
-    for (; l < end[s]; l++) time += in->time_ps[in->kind[place]][l];
+    i64 time = 0, once = 0, others = MAX(in->micro, 1) - 1;
+    for (; l < end[s]; l++) {
+      time += in->time_ps[in->kind[place]][l];
+      once += in->once_ps ? in->once_ps[in->kind[place]][l] : 0;
+    }
     const i64 send = in->send_ps && s + 1 < in->nplaces ? in->send_ps[place][end[s]] : 0;
     p.longest = MAX(p.longest, MAX(time, send)), p.squares += time * time, p.work[place] += time;
     p.tau = MAX(p.tau, p.work[place]), p.total += time + in->ways * send;
+    behind = MAX(behind, MAX(others * time + once, others * send));
   }
-  p.total += (MAX(in->micro, 1) - 1) * p.longest;
+  p.total += behind;
   return p;
 }
 
@@ -622,8 +627,9 @@ TEST(chunks_of_places_with_sends_and_memory) {
   for (u32 tries = 0; tries < 4000; tries++) {
     model m;
     make_model(&m);
-    i64 send[LAYERS][LAYERS + 1], fixed[LAYERS], kept[LAYERS], work[LAYERS], memory[LAYERS];
-    const i64 *sends[LAYERS];
+    i64 send[LAYERS][LAYERS + 1], once[LAYERS][LAYERS], fixed[LAYERS], kept[LAYERS], work[LAYERS],
+        memory[LAYERS];
+    const i64 *sends[LAYERS], *onces[LAYERS];
     u32 kind[LAYERS];
     balance_passes in = {.nlayers = m.in.nlayers,
                          .nkinds = m.in.nkinds,
@@ -637,6 +643,11 @@ TEST(chunks_of_places_with_sends_and_memory) {
       kind[r] = (u32)few(in.nkinds), sends[r] = send[r], memory[r] = 20 + few(100);
       for (u32 e = 0; e <= in.nlayers; e++) send[r][e] = few(30);
     }
+    for (u32 k = 0; k < in.nkinds; k++) {
+      onces[k] = once[k];
+      for (u32 l = 0; l < in.nlayers; l++) once[k][l] = few(40);
+    }
+    if (few(2)) in.once_ps = onces;
     for (u32 l = 0; l < in.nlayers; l++) fixed[l] = few(20), kept[l] = few(8), work[l] = few(10);
     arena *a = arena_new();
     balance_chunked c;

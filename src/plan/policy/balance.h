@@ -36,6 +36,25 @@ static inline double auto_at(linear t, i64 samples) { return t.fixed + t.each * 
 // policy_balance and policy_speeds of replicas of different make-up (replicas.c).
 bool policy_replica_shares(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 bool policy_replica_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
+// ---- layers_costs.c ---------------------------------------------------------------------------------------
+// A layer is a call of main and what stands before it; the last one has what follows, too.
+typedef struct {
+  u32 n;
+  u32 *of; // by instruction of main
+} layer_list;
+layer_list auto_layers_of(const balance *b);
+// By layer, of one rank: what lies there, what every microbatch on its way keeps for its backward, and what a layer
+// takes besides while it runs.
+typedef struct {
+  i64 *fixed, *kept, *work;
+} layer_bytes;
+layer_bytes auto_bytes_of_layers(const balance *b, const layer_list *l);
+// ps to send what a microbatch has at a cut to the next place, [place][cut]; 0 where that is not known.
+const i64 *const *auto_sends(const balance *b, const layer_list *l);
+// ps that the place takes once a step for its weights, by layer: sums of gradients, updates.
+const i64 *auto_updates(const balance *b, const layer_list *l, u32 place);
+
+// ---- layers_auto.c ----------------------------------------------------------------------------------------
 // s->layers, and s->places if need be. False: times are not known.
 bool auto_layers(balance *b, strategy *s);
 // The same by Whale's policy; it has a layer for every stage if auto_whale_may.

@@ -7,23 +7,6 @@
 #include "plan/policy/balance.h"
 
 // ---- layers ---------------------------------------------------------------------------------------------
-// A layer is a call of main and what stands before it; the last one has what follows, too.
-typedef struct {
-  u32 n;
-  u32 *of; // by instruction of main
-} layer_list;
-
-static layer_list layers_of(const balance *b) {
-  const func_info *m = func_get(planner_source(b->pl), planner_source(b->pl)->main);
-  layer_list x = {.of = NEWN(b->a, u32, m->body.n + 1)};
-  for (u32 i = 0; i < m->body.n; i++) x.n += m->body.v[i].op == OP_call;
-  for (u32 i = 0, l = 0; i < m->body.n; i++) {
-    x.of[i] = MIN(l, MAX(x.n, 1) - 1);
-    l += m->body.v[i].op == OP_call;
-  }
-  return x;
-}
-
 // ps of the layers for one microbatch on the slowest rank of a block, with the degrees of the place. NULL:
 // not known.
 static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 place) {
@@ -66,76 +49,6 @@ static const i64 *const *times_of_blocks(balance *b, const layer_list *l) {
   return ps;
 }
 
-// ---- memory of layers -----------------------------------------------------------------------------------
-typedef struct {
-  i64 *fixed, *kept; // by layer, of one rank
-} layer_bytes;
-
-// Bytes of each layer on a rank. NULL: not known.
-static const double *kept_of_layers(const balance *b, const layer_list *l) {
-  hybrid_opts h = *b->o;
-  h.s = strategy_default(), h.said = NULL, h.no_order = true;
-  h.s.tp = b->s->tp, h.s.sp = b->s->sp, h.s.tables = b->s->tables, h.s.recompute = b->s->recompute;
-  h.s.mb.n = b->s->mb.n * b->s->dp.n;
-  const planner_key key = {KEPT_BYTES, h.s, {0}, auto_training(b), cost_model_serial(b->o->k)};
-  const double *known = planner_kept_times(b->pl, &key);
-  if (known) return known;
-  plan_kept_value *x;
-  bool *accumulates;
-  const plan *pn = policy_hybrid(b->pl, b->a, &h);
-  if (!pn) return NULL;
-  const u32 n = plan_kept(b->pl, pn, b->o->k, b->a, &x, &accumulates);
-  double *kept = ZNEWN(b->a, double, l->n + 1);
-  for (u32 k = 0; k < n; k++) kept[l->of[x[k].def]] += x[k].bytes;
-  planner_keep_times(b->pl, &key, kept, l->n);
-  return kept;
-}
-
-// Bytes of the weights that each layer is the first to read, of their gradients, and of their states.
-enum { OF_WEIGHTS, OF_GRADIENTS, OF_STATES, LAYER_BYTES };
-static const double *weights_of_layers(const balance *b, const layer_list *l) {
-  const prog *p = planner_source(b->pl);
-  const func_info *m = func_get(p, p->main);
-  const grad_mark mark = choice_is(CHOICE_grads, b->s->grads, "f32") ? GRAD_ACC_F32 : GRAD_ACC;
-  planner_key key = {KEPT_WEIGHTS, strategy_default(), {mark}, auto_training(b), cost_model_serial(b->o->k)};
-  const double *known = planner_kept_times(b->pl, &key);
-  if (known) return known;
-  double *sum = ZNEWN(b->a, double, LAYER_BYTES * l->n + 1);
-  bool *seen = ZNEWN(b->a, bool, m->nparams + 1);
-  for (u32 i = 0; i < m->body.n; i++)
-    for (u32 o = 0; o < instr_nopd(m, &m->body.v[i]); o++) {
-      const value v = opd_of(m, &m->body.v[i], o);
-      if (v > m->nparams || seen[v] || m->params.v[v - 1].r != ROLE_WEIGHT) continue;
-      shape s = val_type(p, m, v)->s;
-      double *of = &sum[LAYER_BYTES * l->of[i]];
-      optim_state st;
-      seen[v] = true;
-      of[OF_WEIGHTS] += (double)shape_bytes(&s);
-      for (u32 k = 0; b->o->train && optim_state_find(&b->o->optim, &s, k, &st); k++)
-        of[OF_STATES] += (double)shape_bytes(&st.s);
-      s.t = grad_acc_type(mark, s.t);
-      if (b->o->train) of[OF_GRADIENTS] += (double)shape_bytes(&s);
-    }
-  planner_keep_times(b->pl, &key, sum, LAYER_BYTES * l->n);
-  return sum;
-}
-
-// These as tensor parallelism and ZeRO split them, if that splits everything; what one microbatch keeps for its
-// backward.
-static layer_bytes bytes_of_layers(const balance *b, const layer_list *l) {
-  const strategy *s = b->s;
-  const u32 zero = b->o->train ? s->zero.n : 0;
-  const double *of = weights_of_layers(b, l), *kept = b->o->train ? kept_of_layers(b, l) : NULL;
-  layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
-  for (u32 k = 0; k < l->n; k++, of += LAYER_BYTES) {
-    const double all = of[OF_WEIGHTS] / (zero > 2 ? s->dp.n : 1) +
-                       of[OF_GRADIENTS] / (zero > 1 ? s->dp.n : 1) + of[OF_STATES] / (zero ? s->dp.n : 1);
-    x.fixed[k] = (i64)(all / s->tp.n);
-    if (kept) x.kept[k] = (i64)kept[k];
-  }
-  return x;
-}
-
 // ---- order and cuts -------------------------------------------------------------------------------------
 enum { FULL = 95 }; // percent of a device's memory that is dealt out: what is computed with is not counted
 
@@ -168,18 +81,76 @@ static u32 kinds_of_blocks(const balance *b, const i64 *const *ps, u32 nlayers, 
 
 static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 *end) {
   for (u32 q = 0, l = 0; q < b->s->pp.n; q++) {
-    i64 fixed = 0, kept = 0;
-    for (; l < end[q]; l++) fixed += bytes->fixed[l], kept += bytes->kept[l];
-    if (fixed + kept * MIN(b->s->pp.n - q, b->s->mb.n) > memory_of_block(b, q)) return false;
+    i64 fixed = 0, kept = 0, work = 0;
+    for (; l < end[q]; l++)
+      fixed += bytes->fixed[l], kept += bytes->kept[l], work = MAX(work, bytes->work[l]);
+    if (fixed + kept * MIN(b->s->pp.n - q, b->s->mb.n) + work > memory_of_block(b, q)) return false;
   }
   return true;
 }
 
-// Another order of blocks, where that of the machine does not fit and one does.
-static bool reorder(balance *b, const layer_list *l, u32 *end, choice_value *places) {
+// Which place every stage is on. False: the schedule's file does not fit.
+static bool places_of_stages(const balance *b, u32 *place) {
+  plan pn = {.train = b->o->train};
+  const sched *file = NULL;
+  hybrid_opts h = *b->o;
+  h.no_order = true;
+  if (b->s->schedule.path && !policy_schedule(b->pl, b->a, &pn, b->s, &h, (loc){0}, &file)) return false;
+  for (u32 k = 0; k < b->s->pp.n * b->s->v.n; k++)
+    place[k] = file ? file->at[k].v[0] : sched_place(sched_row_of(b->s->schedule.n), b->s->pp.n, 0, k);
+  return true;
+}
+
+// The best cuts for places in their order; with bytes, of those that fit. False: times are not known, or there are none.
+static bool cut_in_order(balance *b, const layer_list *l, const layer_bytes *bytes, u32 *end) {
   const u32 n = b->s->pp.n;
-  const layer_bytes bytes = bytes_of_layers(b, l);
-  const i64 *const *ps = fits_in_order(b, &bytes, end) ? NULL : times_of_blocks(b, l);
+  u32 *place = NEWN(b->a, u32, n * b->s->v.n), *kind = NEWN(b->a, u32, n); // each by itself
+  i64 *memory = NEWN(b->a, i64, n);
+  const i64 *const *ps = times_of_blocks(b, l), **once = NEWN(b->a, const i64 *, n);
+  if (!ps || !places_of_stages(b, place)) return false;
+  for (u32 q = 0; q < n; q++) {
+    kind[q] = q, once[q] = auto_updates(b, l, q);
+    memory[q] = memory_of_block(b, strategy_block(b->s, q));
+  }
+  balance_passes in = {.nlayers = l->n,
+                       .nkinds = n,
+                       .nplaces = n,
+                       .nchunks = b->s->v.n,
+                       .kind = kind,
+                       .place = place,
+                       .time_ps = ps,
+                       .micro = b->s->mb.n};
+  if (b->s->v.n == 1) in.send_ps = auto_sends(b, l), in.once_ps = once, in.ways = b->o->train ? 2 : 1;
+  if (bytes)
+    in.memory_bytes = memory, in.fixed_bytes = bytes->fixed, in.kept_bytes = bytes->kept,
+    in.work_bytes = bytes->work;
+  balance_chunked cut;
+  if (balance_chunks(b->a, &in, &cut) != BALANCE_OK) return false;
+  memcpy(end, cut.end, n * b->s->v.n * sizeof *end);
+  return true;
+}
+
+// By stage, one past its last layer, below 0: there are no such cuts. NULL: not known.
+static const double *cuts_of(balance *b, const layer_list *l) {
+  const u32 n = b->s->pp.n * b->s->v.n;
+  const planner_key key = auto_key(b, KEPT_CUTS, false);
+  const double *known = planner_kept_times(b->pl, &key);
+  if (known) return known;
+  if (!times_of_blocks(b, l)) return NULL;
+  u32 *cut = NEWN(b->a, u32, n);
+  const bool ok = cut_in_order(b, l, NULL, cut);
+  double *end = NEWN(b->a, double, n);
+  for (u32 k = 0; k < n; k++) end[k] = ok ? (double)cut[k] : -1;
+  planner_keep_times(b->pl, &key, end, n);
+  return end;
+}
+
+// Where the fastest cuts do not fit: the fastest ones that do; if there are none, those of another order of blocks.
+static bool make_fit(balance *b, const layer_list *l, u32 *end, choice_value *places) {
+  const u32 n = b->s->pp.n;
+  const layer_bytes bytes = auto_bytes_of_layers(b, l);
+  if (fits_in_order(b, &bytes, end) || cut_in_order(b, l, &bytes, end)) return true;
+  const i64 *const *ps = times_of_blocks(b, l);
   if (!ps) return false;
   u32 *kind = NEWN(b->a, u32, n), nkinds = kinds_of_blocks(b, ps, l->n, kind);
   balance_devices *of = ZNEWN(b->a, balance_devices, nkinds);
@@ -209,56 +180,17 @@ static bool reorder(balance *b, const layer_list *l, u32 *end, choice_value *pla
   return true;
 }
 
-// Which place every stage is on. False: the schedule's file does not fit.
-static bool places_of_stages(const balance *b, u32 *place) {
-  plan pn = {.train = b->o->train};
-  const sched *file = NULL;
-  hybrid_opts h = *b->o;
-  h.no_order = true;
-  if (b->s->schedule.path && !policy_schedule(b->pl, b->a, &pn, b->s, &h, (loc){0}, &file)) return false;
-  for (u32 k = 0; k < b->s->pp.n * b->s->v.n; k++)
-    place[k] = file ? file->at[k].v[0] : sched_place(sched_row_of(b->s->schedule.n), b->s->pp.n, 0, k);
-  return true;
-}
-
-// By stage, one past its last layer, below 0: there are no such cuts. NULL: not known.
-static const double *cuts_of(balance *b, const layer_list *l) {
-  const u32 n = b->s->pp.n * b->s->v.n;
-  const planner_key key = auto_key(b, KEPT_CUTS, false);
-  const double *known = planner_kept_times(b->pl, &key);
-  if (known) return known;
-  u32 *place = NEWN(b->a, u32, n);
-  const i64 *const *ps = times_of_blocks(b, l);
-  if (!ps || !places_of_stages(b, place)) return NULL;
-  u32 *kind = NEWN(b->a, u32, b->s->pp.n); // each by itself
-  for (u32 q = 0; q < b->s->pp.n; q++) kind[q] = q;
-  const balance_passes in = {.nlayers = l->n,
-                             .nkinds = b->s->pp.n,
-                             .nplaces = b->s->pp.n,
-                             .nchunks = b->s->v.n,
-                             .kind = kind,
-                             .place = place,
-                             .time_ps = ps,
-                             .micro = b->s->mb.n};
-  balance_chunked cut;
-  const bool ok = balance_chunks(b->a, &in, &cut) == BALANCE_OK;
-  double *end = NEWN(b->a, double, n);
-  for (u32 k = 0; k < n; k++) end[k] = ok ? (double)cut.end[k] : -1;
-  planner_keep_times(b->pl, &key, end, n);
-  return end;
-}
-
 // ---- auto -----------------------------------------------------------------------------------------------
 bool auto_layers(balance *b, strategy *s) {
   const u32 n = b->s->pp.n * b->s->v.n;
-  const layer_list l = layers_of(b);
+  const layer_list l = auto_layers_of(b);
   if (l.n < n) return true; // by FLOPs, which cuts between single matmuls too
   const double *cut = cuts_of(b, &l);
   if (!cut) return false;
   if (cut[0] < 0) return true;
   u32 *end = NEWN(b->a, u32, n), *part = NEWN(b->a, u32, n);
   for (u32 k = 0; k < n; k++) end[k] = (u32)cut[k];
-  if (b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts) reorder(b, &l, end, &s->places);
+  if (b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts) make_fit(b, &l, end, &s->places);
   for (u32 k = 0; k < n; k++) part[k] = end[k] - (k ? end[k - 1] : 0);
   s->layers = (choice_value){.nparts = n, .part = part};
   return true;
@@ -266,7 +198,7 @@ bool auto_layers(balance *b, strategy *s) {
 
 // ---- Whale's policy -------------------------------------------------------------------------------------
 bool auto_whale_may(const balance *b, loc at) {
-  const layer_list l = layers_of(b);
+  const layer_list l = auto_layers_of(b);
   if (l.n >= b->s->pp.n) return true;
   prog *p = planner_source(b->pl);
   diag(p->c, E_DIVIDE, at, "layers=whale: %u stages, but the model has %u repeated layers", b->s->pp.n, l.n);
@@ -290,7 +222,7 @@ static const i64 *work_of_layers(const balance *b, const layer_list *l) {
 // its smallest. Where that is short whatever the cuts, these are the last ones tried: the plan says that it does not fit.
 bool auto_whale_layers(balance *b, strategy *s) {
   const u32 n = b->s->pp.n;
-  const layer_list l = layers_of(b);
+  const layer_list l = auto_layers_of(b);
   const i64 *const *ps = times_of_blocks(b, &l);
   if (!ps) return false;
   i64 *DF = ZNEWN(b->a, i64, n), *DM = NEWN(b->a, i64, n), least = INT64_MAX;
@@ -300,7 +232,7 @@ bool auto_whale_layers(balance *b, strategy *s) {
     DM[q] = b->o->memory_bytes < 0 ? usable_of_block(b, q) * NO_LIMIT : memory_of_block(b, q);
   }
   for (u32 q = 0; q < n; q++) DF[q] = MAX((i64)((double)least / (double)MAX(DF[q], 1) * ALL), 1);
-  const layer_bytes bytes = bytes_of_layers(b, &l);
+  const layer_bytes bytes = auto_bytes_of_layers(b, &l);
   const balance_whale_line in = {.n = n,
                                  .DF = DF,
                                  .DM = DM,
