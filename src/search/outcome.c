@@ -144,12 +144,19 @@ void outcome_settle(arena *a, const search_opts *o, search_result *r, const poin
 }
 
 // ---- no plan ------------------------------------------------------------------------------------------
+// On devices of several kinds the least and the most.
+static const char *limits_of(arena *a, const search_result *r) {
+  const char *most = text_bytes(a, (double)r->memory_bytes);
+  if (r->memory_least == r->memory_bytes) return most;
+  return arena_printf(a, "%s to %s", text_bytes(a, (double)r->memory_least), most);
+}
+
 static void say_counts(ctx *c, const search_result *r) {
   const u32 large = r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY];
   arena *a = arena_new();
   strbuf b = {.a = a};
   if (r->count[SEARCH_IMPOSSIBLE]) sb_fmt(&b, ", %u impossible", r->count[SEARCH_IMPOSSIBLE]);
-  if (large) sb_fmt(&b, ", %u too large for %s of memory", large, text_bytes(a, (double)r->memory_bytes));
+  if (large) sb_fmt(&b, ", %u too large for %s of memory", large, limits_of(a, r));
   if (r->count[SEARCH_EQUAL]) sb_fmt(&b, ", %u equal to another", r->count[SEARCH_EQUAL]);
   if (r->count[SEARCH_IMPOSSIBLE] == r->space)
     diag(c, E_NO_PLAN, (loc){0},
@@ -178,8 +185,7 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
   if (!one)
     say_counts(c, r);
   else if (least)
-    diag(c, E_NO_PLAN, (loc){0}, "the plan cannot run: it needs more than %s of memory",
-         text_bytes(a, (double)r->memory_bytes));
+    diag(c, E_NO_PLAN, (loc){0}, "the plan cannot run: it needs more than %s of memory", limits_of(a, r));
   else
     diag(c, E_NO_PLAN, (loc){0}, "the plan is impossible");
   say_reasons(c, a, r);

@@ -319,40 +319,13 @@ TEST(mixed_auto_against_enumeration) {
   tell(&by[0], "dp.shares=auto without a pipeline"), tell(&by[1], "dp.shares=auto in a pipeline");
 }
 
-// Layers of stages: a call of main and what stands before it, the last with what follows. time:
-// [kind][layer].
+// Layers of stages: a call of main and what stands before it, the last with what follows.
 typedef struct {
   model *m;
   hybrid_opts h;
-  double *time[MOST_KINDS];
   u32 share[8];
-  double least;
   i64 best;
 } dealing;
-
-static void layer_times(dealing *x, u32 kind, arena *a) {
-  const func_info *f = func_get(x->m->src, x->m->src->main);
-  line *by = NEWN(a, line, f->body.n);
-  const double samples = (double)models[x->m->index].batch / x->h.s.mb.n;
-  line_of(x->m, &x->h, kind, by, a);
-  double *to = x->time[kind] = ZNEWN(a, double, x->m->calls + 1);
-  for (u32 i = 0, l = 0; i < f->body.n; i++) {
-    to[MIN(l, x->m->calls - 1)] += by[i].fixed + by[i].each * samples;
-    l += f->body.v[i].op == OP_call;
-  }
-}
-
-// What a step takes of the stages: each once for the first microbatch, then the slowest for every other one.
-static double step_of_stages(const dealing *x, const u32 *share) {
-  const machine *mach = cost_model_machine(x->h.k);
-  double most = 0, sum = 0;
-  for (u32 q = 0, l = 0; q < x->h.s.pp.n; q++) {
-    double t = 0;
-    for (u32 k = 0; k < share[q]; k++) t += x->time[mach->dev[q].kind][l++];
-    most = MAX(most, t), sum += t;
-  }
-  return sum + (x->h.s.mb.n - 1) * most;
-}
 
 static i64 time_of_layers(dealing *x, choice_value v) {
   listing l = {.m = x->m, .h = x->h};
@@ -364,14 +337,14 @@ static void deal_all(dealing *x, u32 at, u32 left) {
   const u32 n = x->h.s.pp.n;
   if (at + 1 == n) {
     x->share[at] = left;
-    x->least = MIN(x->least, step_of_stages(x, x->share));
     x->best = MIN(x->best, time_of_layers(x, (choice_value){.nparts = n, .part = x->share}));
     return;
   }
   for (u32 k = 1; k + (n - 1 - at) <= left; k++) x->share[at] = k, deal_all(x, at + 1, left - k);
 }
 
-TEST(mixed_layers_are_the_shortest_step) {
+// Every cut is simulated. What the policy weighs is held against enumeration in balance.c.
+TEST(mixed_layers_against_enumeration) {
   excess by = {0};
   for (u32 i = 0; i < 6; i++) {
     model m = open_model(i);
@@ -380,26 +353,23 @@ TEST(mixed_layers_are_the_shortest_step) {
       u64 rng = hash_u64(seed, 600 + i);
       figures x = random_figures(&rng, 2 + pick(&rng, 3), true);
       while (ranks_of(&x) < 3) x.devices[0][0]++;
-      dealing l = {.m = &m, .best = INT64_MAX, .least = HUGE_VAL};
+      dealing l = {.m = &m, .best = INT64_MAX};
       l.h = auto_of(&m, a, machine_text(&x, 1, false, a), 1, 1, 2 + pick(&rng, MIN(m.calls, 3) - 1),
                     1u << pick(&rng, 3));
-      for (u32 k = 0; k < x.kinds; k++) layer_times(&l, k, a);
       const plan *pn = plan_of(&m, &l.h, a);
       strategy_set set;
       strategy s;
       REQUIRE(pn && strategy_parse(m.c, a, sym_str(m.c, pn->name), &set) && strategy_one(m.c, &set, &s));
       REQUIRE(s.layers.nparts == l.h.s.pp.n);
-      const double chosen = step_of_stages(&l, s.layers.part);
       const i64 t = time_of_layers(&l, l.h.s.layers);
       deal_all(&l, 0, m.calls);
-      CHECK_MSG(chosen <= l.least * (1 + 1e-9), "%s, seed %llu: stages of %s take %.0f ps, %.0f is possible",
-                models[i].name, (unsigned long long)seed, sym_str(m.c, pn->name), chosen, l.least);
       note(&by, &m, pn, t, l.best);
       arena_free(a);
     }
     close_model(&m);
   }
   tell(&by, "layers=auto");
+  CHECK(getenv("PLANS") || (by.mean <= 0.008 * by.n && by.worst <= 0.15));
 }
 
 // A V: the first and the last stage are on the first place, which is eight times as fast.

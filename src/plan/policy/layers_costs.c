@@ -38,8 +38,9 @@ static const double *kept_of_layers(const balance *b, const layer_list *l) {
   return kept;
 }
 
-// Bytes of the weights that each layer is the first to read, of their gradients, and of their states.
-enum { OF_WEIGHTS, OF_GRADIENTS, OF_STATES, LAYER_BYTES };
+// Bytes of the weights that each layer is the first to read, of their gradients, of their states, and of the largest
+// gradient, which a microbatch has beside the accumulator.
+enum { OF_WEIGHTS, OF_GRADIENTS, OF_STATES, OF_LARGEST, LAYER_BYTES };
 static const double *weights_of_layers(const balance *b, const layer_list *l) {
   const prog *p = planner_source(b->pl);
   const func_info *m = func_get(p, p->main);
@@ -61,7 +62,9 @@ static const double *weights_of_layers(const balance *b, const layer_list *l) {
       for (u32 k = 0; b->o->train && optim_state_find(&b->o->optim, &s, k, &st); k++)
         of[OF_STATES] += (double)shape_bytes(&st.s);
       s.t = grad_acc_type(mark, s.t);
-      if (b->o->train) of[OF_GRADIENTS] += (double)shape_bytes(&s);
+      if (b->o->train)
+        of[OF_GRADIENTS] += (double)shape_bytes(&s),
+            of[OF_LARGEST] = MAX(of[OF_LARGEST], (double)shape_bytes(&s));
     }
   planner_keep_times(b->pl, &key, sum, LAYER_BYTES * l->n);
   return sum;
@@ -139,7 +142,7 @@ layer_bytes auto_bytes_of_layers(const balance *b, const layer_list *l) {
                        of[OF_GRADIENTS] / (zero > 1 ? s->dp.n : 1) + of[OF_STATES] / (zero ? s->dp.n : 1);
     x.fixed[k] = (i64)(all / s->tp.n);
     if (kept) x.kept[k] = (i64)kept[k];
-    x.work[k] = (i64)(values.largest[k] * part);
+    x.work[k] = (i64)MAX(values.largest[k] * part, s->mb.n > 1 ? of[OF_LARGEST] / s->tp.n : 0);
   }
   return x;
 }

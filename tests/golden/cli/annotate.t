@@ -177,8 +177,8 @@ $ heddle sim m6-10b --batch 70 --train --optimizer adafactor --annotate examples
 model           m6-10b
 plan            stage 0: replicate(1), stage 1: replicate(1), stage 2: replicate(1), stage 3: replicate(1), stage 4: replicate(1), stage 5: replicate(1), ... (8 task graphs); 2 replicas; 35 microbatches
 task graph  strategy      covers                            virtual devices
-stage 0     replicate(1)  instructions 1-14, layers 0-6     {0} {8}
-stage 1     replicate(1)  instructions 15-21, layers 7-13   {1} {9}
+stage 0     replicate(1)  instructions 1-13, layers 0-5     {0} {8}
+stage 1     replicate(1)  instructions 14-21, layers 6-13   {1} {9}
 stage 2     replicate(1)  instructions 22-29, layers 14-21  {2} {10}
 stage 3     replicate(1)  instructions 30-40, layers 22-27  {3} {11}
 stage 4     replicate(1)  instructions 41-45, layers 28-32  {4} {12}
@@ -411,11 +411,11 @@ stage 1     replicate(1)  instructions 4-6, layers 3-5     {1}
 stage 2     replicate(1)  instructions 7-9, layers 6-8     {2}
 stage 3     replicate(1)  instructions 10-16, layers 9-11  {3}
 
-task graph  strategy      covers                        virtual devices
-stage 0     replicate(1)  instructions 1-2, layers 0-1  {0}
-stage 1     replicate(1)  instructions 3, layer 2       {1}
-stage 2     replicate(1)  instructions 4-5, layers 3-4  {2}
-stage 3     replicate(1)  instructions 6-10, layer 5    {3}
+task graph  strategy      covers                         virtual devices
+stage 0     replicate(1)  instructions 1, layer 0        {0}
+stage 1     replicate(1)  instructions 2, layer 1        {1}
+stage 2     replicate(1)  instructions 3-4, layers 2-3   {2}
+stage 3     replicate(1)  instructions 5-10, layers 4-5  {3}
 
 ## The environment has what the file does not say.
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 1}, {layers: 2-3, replicate: 1}]' > a.yaml; EPL_PIPELINE_NUM_MICRO_BATCH=2 heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate a.yaml | sed -n '2p'

@@ -51,7 +51,7 @@ device  ranks  each gets   share of work  computes  communicates   idle  peak me
 v100        4  28 samples         43.8 %    95.8 %         4.2 %  0.0 %     20.2 GiB  28.8 GiB
 a100        4  36 samples         56.2 %    93.9 %         4.2 %  1.9 %     25.2 GiB  72.0 GiB
 $ heddle sim gpt2-xl --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=8 mb=8 layers=auto" | sed -n 2p
-plan            dp=1 tp=1 pp=8 mb=8 layers=7/7/5/6/6/7/7/3 places=5/6/1/2/3/7/8/4
+plan            dp=1 tp=1 pp=8 mb=8 layers=3/4/5/6/8/8/8/6
 $ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=4 mb=8 layers=whale" | sed -n 2p
 plan            dp=1 tp=1 pp=4 mb=8 layers=5/4/2/1 places=3/4/1/2
 $ heddle verify gpt2:layers=4 --memory 50MB --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 8 --train --strategy "dp=2 pp=2 mb=4 layers=whale" | sed -n "/^plan/p;/^worst/p;/^verdict/p"
@@ -379,10 +379,10 @@ step          training
 
 winner       dp=4 tp=1 pp=1 mb=2 skip=4
              computes 99.7 % of the time, communicates 0.3 %, idles 0.0 %; MFU 75.7 %; needs 42.7 GiB on the fullest device
-certificate  2511 plans: 1 fit, 41 too large, 813 too slow, 648 impossible, 1008 equal to another;
-             1 simulated, 41 ruled out by bounds on memory, 813 on time
+certificate  2511 plans: 1 fit, 41 too large, 815 too slow, 646 impossible, 1008 equal to another;
+             1 simulated, 41 ruled out by bounds on memory, 815 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
-impossible   349 such as dp=1 tp=1 pp=8 mb=8:
+impossible   347 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
              123 such as dp=2 tp=4 pp=1 zero=2:
              reduce_scatter over 2 ranks: the machine has no link between its nodes
@@ -416,8 +416,8 @@ winner       dp=4 tp=1 pp=1 skip=2
              computes 98.9 % of the time, communicates 1.1 %, idles 0.0 %; MFU 68.7 %; needs 12.7 GiB on the fullest device
 next         dp=4 tp=1 pp=1 zero=2 skip=2
              1.01x the time, limited by computation
-certificate  1140 plans: 2 fit, 0 too large, 613 too slow, 252 impossible, 273 equal to another;
-             2 simulated, 0 ruled out by bounds on memory, 613 on time
+certificate  1140 plans: 2 fit, 0 too large, 619 too slow, 252 impossible, 267 equal to another;
+             2 simulated, 0 ruled out by bounds on memory, 619 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   252 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
@@ -714,3 +714,18 @@ error[E0509]: sp needs a place with tp > 1; tp.stages leaves tp=1 at every place
      |                         ^
   hint: use larger numbers in tp.stages, or leave out sp
 [2]
+## Layers are cut where little is sent, if links are slow: by computation alone 2/11 took 970 ms.
+$ heddle sim vgg16 --batch 32 --seq 224 --train --machine "1x1 p100 + 1x1 v100 ib=10Gb/s" --strategy "pp=2 layers=auto" | grep -E "^(plan|time per step)"
+plan            dp=1 tp=1 pp=2 layers=4/9
+time per step   400.2 ms
+## Where the fastest cuts do not fit, others that do come before another order of the places.
+$ printf 'devices:\n  a: {like: t4, usable: 151520507 B}\n  b: {like: p100, usable: 244867014 B}\nnodes:\n  - {count: 1, devices: 1 a, nics: 100 Gb/s}\n  - {count: 1, devices: 1 b, nics: 100 Gb/s}\n' > short.yaml
+$ heddle sim bert-base:layers=6,hidden=256,heads=4,vocab=30000 --seq 128 --batch 8 --train --machine short.yaml --strategy "pp=2 mb=4 layers=auto" | grep -E "^(plan|time per step)"
+plan            dp=1 tp=1 pp=2 mb=4 layers=3/3
+time per step   25.25 ms
+$ heddle plan bert-base:layers=6,hidden=256,heads=4,vocab=30000 --seq 128 --batch 32 --train --machine short.yaml --strategy "dp=1 tp=1 pp=2 mb=1 recompute=none"
+error[E0506]: no plan can run: of 2, 2 too large for 145 MiB to 234 MiB of memory
+  note: the smallest needs at least 496 MiB on a rank
+  hint: use more devices, zero=3, recompute=full or a smaller batch
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+[1]
