@@ -145,29 +145,51 @@ static const double *cuts_of(balance *b, const layer_list *l) {
   return end;
 }
 
-// Where the fastest cuts do not fit: the fastest ones that do; if there are none, those of another order of blocks.
-static bool make_fit(balance *b, const layer_list *l, u32 *end, choice_value *places) {
-  const u32 n = b->s->pp.n;
-  const layer_bytes bytes = auto_bytes_of_layers(b, l);
-  if (fits_in_order(b, &bytes, end) || cut_in_order(b, l, &bytes, end)) return true;
-  const i64 *const *ps = times_of_blocks(b, l);
-  if (!ps) return false;
-  u32 *kind = NEWN(b->a, u32, n), nkinds = kinds_of_blocks(b, ps, l->n, kind);
+// ps of all microbatches, without sends.
+static double step_of(const balance *b, const i64 *const *ps, const u32 *end) {
+  double sum = 0, most = 0;
+  for (u32 q = 0, l = 0; q < b->s->pp.n; q++) {
+    double t = 0;
+    for (; l < end[q]; l++) t += (double)ps[q][l];
+    sum += t, most = MAX(most, t);
+  }
+  return sum + (b->s->mb.n - 1) * most;
+}
+
+// Of all orders of blocks the cuts with the shortest longest stage that fit. False: there are none.
+static bool cut_in_any_order(balance *b, const layer_list *l, const layer_bytes *bytes, const i64 *const *ps,
+                             balance_cuts *cuts, u32 *kind) {
+  const u32 n = b->s->pp.n, nkinds = kinds_of_blocks(b, ps, l->n, kind);
   balance_devices *of = ZNEWN(b->a, balance_devices, nkinds);
   const i64 **time = NEWN(b->a, const i64 *, nkinds);
+  i64 work = 0;
+  for (u32 k = 0; k < l->n; k++) work = MAX(work, bytes->work[k]);
   for (u32 q = 0; q < n; q++)
-    of[kind[q]].count++, of[kind[q]].memory_bytes = memory_of_block(b, q), time[kind[q]] = ps[q];
+    of[kind[q]].count++, of[kind[q]].memory_bytes = MAX(memory_of_block(b, q) - work, 0),
+                         time[kind[q]] = ps[q];
   const balance_line in = {.nlayers = l->n,
                            .nkinds = nkinds,
                            .kind = of,
                            .time_ps = time,
-                           .fixed_bytes = bytes.fixed,
-                           .kept_bytes = bytes.kept,
+                           .fixed_bytes = bytes->fixed,
+                           .kept_bytes = bytes->kept,
                            .micro = b->s->mb.n,
                            .stages = n,
                            .aim = BALANCE_BOTTLENECK};
+  return balance_stages(b->a, &in, cuts) == BALANCE_OK;
+}
+
+// Where the fastest cuts do not fit: the fastest ones that do, in the order of the machine or in another one.
+static void make_fit(balance *b, const layer_list *l, u32 *end, choice_value *places) {
+  const u32 n = b->s->pp.n;
+  const layer_bytes bytes = auto_bytes_of_layers(b, l);
+  const i64 *const *ps = fits_in_order(b, &bytes, end) ? NULL : times_of_blocks(b, l);
+  if (!ps) return;
+  const bool ordered = cut_in_order(b, l, &bytes, end);
   balance_cuts cuts;
-  if (balance_stages(b->a, &in, &cuts) != BALANCE_OK) return false;
+  u32 *kind = NEWN(b->a, u32, n);
+  if (!cut_in_any_order(b, l, &bytes, ps, &cuts, kind)) return;
+  if (ordered && step_of(b, ps, end) <= (double)cuts.total_ps) return;
   u32 *order = NEWN(b->a, u32, n);
   bool *taken = ZNEWN(b->a, bool, n), same = true;
   for (u32 q = 0; q < n; q++) {
@@ -177,7 +199,6 @@ static bool make_fit(balance *b, const layer_list *l, u32 *end, choice_value *pl
     same = same && block == q;
   }
   if (!same) *places = (choice_value){.nparts = n, .part = order};
-  return true;
 }
 
 // ---- auto -----------------------------------------------------------------------------------------------

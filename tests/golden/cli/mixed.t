@@ -17,8 +17,8 @@ auto resolved  dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
                computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; MFU 68.5 %; needs 32.1 GiB on the fullest device
 next           dp=8 tp=1 pp=1 mb=2 dp.shares=auto
                1.01x the time, limited by computation
-certificate    2511 plans: 3 fit, 41 too large, 1459 too slow, 0 impossible, 1008 equal to another;
-               3 simulated, 41 ruled out by bounds on memory, 1459 on time
+certificate    2511 plans: 3 fit, 49 too large, 1451 too slow, 0 impossible, 1008 equal to another;
+               3 simulated, 49 ruled out by bounds on memory, 1451 on time
                other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  speedup from one more
@@ -51,7 +51,7 @@ device  ranks  each gets   share of work  computes  communicates   idle  peak me
 v100        4  28 samples         43.8 %    95.8 %         4.2 %  0.0 %     20.2 GiB  28.8 GiB
 a100        4  36 samples         56.2 %    93.9 %         4.2 %  1.9 %     25.2 GiB  72.0 GiB
 $ heddle sim gpt2-xl --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=8 mb=8 layers=auto" | sed -n 2p
-plan            dp=1 tp=1 pp=8 mb=8 layers=3/4/5/6/8/8/8/6
+plan            dp=1 tp=1 pp=8 mb=8 layers=7/7/5/6/6/7/7/3 places=5/6/1/2/3/7/8/4
 $ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=4 mb=8 layers=whale" | sed -n 2p
 plan            dp=1 tp=1 pp=4 mb=8 layers=5/4/2/1 places=3/4/1/2
 $ heddle verify gpt2:layers=4 --memory 50MB --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 8 --train --strategy "dp=2 pp=2 mb=4 layers=whale" | sed -n "/^plan/p;/^worst/p;/^verdict/p"
@@ -379,10 +379,10 @@ step          training
 
 winner       dp=4 tp=1 pp=1 mb=2 skip=4
              computes 99.7 % of the time, communicates 0.3 %, idles 0.0 %; MFU 75.7 %; needs 42.7 GiB on the fullest device
-certificate  2511 plans: 1 fit, 41 too large, 815 too slow, 646 impossible, 1008 equal to another;
-             1 simulated, 41 ruled out by bounds on memory, 815 on time
+certificate  2511 plans: 1 fit, 49 too large, 804 too slow, 649 impossible, 1008 equal to another;
+             1 simulated, 49 ruled out by bounds on memory, 804 on time
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
-impossible   347 such as dp=1 tp=1 pp=8 mb=8:
+impossible   350 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
              123 such as dp=2 tp=4 pp=1 zero=2:
              reduce_scatter over 2 ranks: the machine has no link between its nodes
