@@ -175,11 +175,11 @@ static void least_in_all(arena *tmp, chunking *c, u32 *end, chunk_value *v) {
     i64 longest = 0;
     fill(c);
     const wide sum = row_of(c, 0)[0];
-    if (sum < 0 || (best >= 0 && sum + least >= best)) break;
+    if (sum < 0 || (best >= 0 && sum + least > best)) break;
     cut(c, other);
     for (u32 i = 0; i < c->n; i++) longest = MAX(longest, longest_at(c, other, i));
     c->limit = longest - 1;
-    if (best >= 0 && sum + longest >= best) continue;
+    if (best >= 0 && sum + longest > best) continue; // of equal ones the shortest
     best = sum + longest;
     memcpy(end, other, c->n * sizeof *end);
   }
