@@ -26,7 +26,7 @@ WARN    := -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes $(if $(WER
 DEFINES := -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L -DHEDDLE_VERSION='"$(VERSION)"'
 # No contraction: the same numbers on every machine.
 FLAGS    = -std=c11 -fPIC -ffp-contract=off -pthread -Isrc -Iinclude $(DEFINES) $(WARN) -MMD -MP $(CPPFLAGS) $(CFLAGS)
-LIBS    := -lyaml -lz -lsqlite3 -lm -lpthread
+LIBS    := -lyaml -lz -lsqlite3 -lm -lpthread -ldl
 
 ALL_SRC := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 CLI_SRC := $(filter src/cli/%,$(ALL_SRC))
@@ -119,7 +119,7 @@ $(B)/libheddle.so: $(LIB_OBJ) $(B)/sources tools/heddle.map
 
 $(B)/heddle: $(CLI_OBJ) $(LIB)
 	$(call say,LD)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS) -ldl
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/heddle-mpi.so: src/run/mpi.c include/heddle.h Makefile
 	@mkdir -p $(@D)

@@ -135,7 +135,7 @@ bool ker_conv(run *r) {
   window win = window_of(r, x->nd - 2, w->dim + 2);
   i64 dim[DIMS_MAX] = {0};
   padded_dims(x, &win, y->dim + 2, dim);
-  contraction k = {.t = x->t, .b = w->data, .c = y->data};
+  contraction k = {.t = x->t, .to = is_float(&r->res[0]) ? DT_F64 : DT_I64, .b = w->data, .c = y->data};
   if (!conv_letters(r, &k, "abc", dim, w, y, &win, true)) return false;
   k.a = pad_borders(r, x, &win, dim);
   ker_contract(r, &k);
@@ -147,7 +147,7 @@ bool ker_conv_dw(run *r) {
   window win = window_of(r, x->nd - 2, dw->dim + 2);
   i64 dim[DIMS_MAX] = {0};
   padded_dims(x, &win, dy->dim + 2, dim);
-  contraction k = {.t = x->t, .a = dy->data, .c = dw->data};
+  contraction k = {.t = x->t, .to = is_float(&r->res[0]) ? DT_F64 : DT_I64, .a = dy->data, .c = dw->data};
   if (!conv_letters(r, &k, "bca", dim, dw, dy, &win, true)) return false;
   k.b = pad_borders(r, x, &win, dim);
   ker_contract(r, &k);
@@ -163,7 +163,7 @@ bool ker_conv_dx(run *r) {
   ker_strides(dx->nd, dim, xs);
   ker_strides(w->nd, w->dim, ws);
   u64 *frame = ZNEWN(r->a, u64, n);
-  contraction k = {.t = dy->t, .a = dy->data, .add = true};
+  contraction k = {.t = dy->t, .to = is_float(&r->res[0]) ? DT_F64 : DT_I64, .a = dy->data, .add = true};
   if (!conv_letters(r, &k, "cba", dim, w, dy, &win, false)) return false;
   walk taps; // one product for every tap: its outputs are distinct places
   ker_walk_init(&taps, win.n, w->dim + 2);

@@ -5,7 +5,8 @@
 #include <math.h>
 
 // One application. In a wide kernel the data of operands and results are f64 or i64, whatever `t` says; `t`
-// is the stored type and tells how they are meant. A raw kernel gets the stored elements.
+// is the stored type and tells how they are meant. In a real kernel floats are f32 where all are stored so, else f64.
+// A raw kernel gets the stored elements.
 typedef struct {
   ctx *c;
   arena *a; // scratch
@@ -16,6 +17,7 @@ typedef struct {
   ker_tensor *opd, *res;
   const ker_tensor *blob;
   int threads;
+  dtype real; // f32 or f64: what the floats of a real kernel are computed in
 } run;
 
 #define F(t) ((double *)(t)->data)
@@ -38,6 +40,9 @@ bool ker_lacks(run *r, const ker_tensor *t, u32 d, i64 g);
 // whole index -> index in the piece or -1; NULL where the dimension is whole. Scratch.
 const i64 *ker_inverse(run *r, const ker_tensor *t, u32 d);
 const char *ker_mode(const run *r, attr_key k, const char *absent);
+// An arena for each thread, the first r's own.
+arena **ker_scratches(run *r, int threads);
+void ker_scratches_free(arena **a, int threads);
 
 // ---- walks over several tensors at once (walk.c) -------------------------------------------------------
 // A walk visits every point of an iteration space; every tensor has a stride per dimension (0 where it does
@@ -63,20 +68,55 @@ void ker_walk_copy(walk *w, size_t bytes, void *dst, const void *src); // tensor
 
 // ---- sums of products (contract.c) ---------------------------------------------------------------------
 // res[..] = sum over some letters of a[..] b[..]; a letter is an extent and its stride in each of the three,
-// marked by where it occurs. Result wide, operands stored as t.
+// marked by where it occurs. Operands stored as t.
 enum { IN_A = 1, IN_B = 2, IN_C = 4, LETTERS_MAX = 32 };
+enum { FROM_A, FROM_B, FROM_C };
 typedef struct {
   i64 n;
   i64 a, b, c; // strides; only those of `in` count
   u8 in;
 } letter;
 typedef struct {
-  dtype t;
+  dtype t, to; // of operands; of the result: f32, f64 or i64
   const void *a, *b;
-  void *c;  // f64 or i64
+  void *c;
   bool add; // to what is there
   u32 n;
   letter l[LETTERS_MAX];
 } contraction;
 void ker_contract(run *r, const contraction *k);
+static inline dtype ker_result(const run *r) { return is_float(&r->res[0]) ? r->real : DT_I64; }
+// Offsets, in one tensor, of all combinations of the letters that occur in exactly `in`, the last one fastest.
+i64 *ker_offsets(arena *scratch, const contraction *k, u8 in, int from, i64 *count);
+
+// By offset tables (product.c): c[cm[i] + cn[j]] = sum over k of a[i][k] b[j][k].
+typedef struct {
+  const void *data;
+  i64 nrow, ncol;
+  const i64 *row, *col; // offsets
+} ker_table;
+typedef struct {
+  dtype t, to;
+  ker_table a, b;
+  void *c;
+  const i64 *cm, *cn;
+  bool add;
+} ker_product_of;
+void ker_product(arena *scratch, const ker_product_of *p);     // of floats, added in f64
+void ker_product_i64(arena *scratch, const ker_product_of *p); // of the others
+i64 ker_product_cut(i64 n, bool rows, u32 part, u32 cuts);     // where a part of n rows or columns begins
+
+// By the library (matrices.c, blas.c). False: there is none, or it has no such product; nothing is done then.
+bool ker_contract_by_blas(run *r, const contraction *k);
+bool ker_has_blas(dtype t);
+typedef struct { // c[m][n], its rows c_row apart, = a[m][k] b[k][n]
+  i64 m, n, k;
+  const void *a, *b;
+  i64 a_row, a_col, b_row, b_col; // strides
+  void *c;
+  i64 c_row;
+  bool add;
+} matrix_product;
+bool ker_blas_takes(i64 rows, i64 cols, i64 row, i64 col); // a matrix with these strides
+void ker_blas_product(dtype t, const matrix_product *x);
 #endif

@@ -42,6 +42,10 @@ bool kernel_run(ctx *c, const ker_args *k, loc where);
 bool kernel_fold(ctx *c, arena *a, opcode op, attrs at, const ker_tensor *blob, u32 nopd,
                  const ker_tensor *opd, u32 nres, ker_tensor *res, loc where);
 
+// Products of f32 and f64 by OpenBLAS, from now on, or not: by default where the machine has it, unless $HEDDLE_BLAS is
+// "none"; it may name another library. False: it is off, or there is none. Not while kernels run.
+bool kernel_set_blas(bool on);
+
 ker_tensor ker_whole(const shape *s, void *data);
 i64 ker_elems(const ker_tensor *t);
 

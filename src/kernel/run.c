@@ -1,7 +1,7 @@
 // run.c - from an operator to its kernel: widens the operands, runs, rounds the results.
 //
-// Idea: kernels are written once, for f64 and i64; this file is the only one that knows which of the others
-// need another form of their tensors. Where tensors already are f64 or i64 nothing is copied.
+// Idea: kernels are written for f64 and i64, and for f32 where a loop is worth it; this file is the only one that knows
+// which of the others need another form of their tensors. Where tensors already have it nothing is copied.
 #include "kernel/internal.h"
 
 enum {
@@ -17,9 +17,11 @@ enum {
   KER_opaque = KER_ELSEWHERE
 };
 
+typedef enum { AS_IS, AS_WIDE, AS_REAL } form; // columns of kernels.def
+
 static const struct {
   bool (*fn)(run *);
-  bool opd, res;
+  form opd, res;
 } kernels[] = {
 #define K(name, opd, res) {ker_##name, opd, res},
 #include "kernel/kernels.def"
@@ -86,19 +88,44 @@ const char *ker_mode(const run *r, attr_key k, const char *absent) {
   return a ? sym_str(r->c, a->u.s) : absent;
 }
 
-static bool is_wide(dtype t) { return dtype_bytes(t) == 8; }
+arena **ker_scratches(run *r, int threads) {
+  arena **a = NEWN(r->a, arena *, threads);
+  a[0] = r->a;
+  for (int t = 1; t < threads; t++) a[t] = arena_new();
+  return a;
+}
+
+void ker_scratches_free(arena **a, int threads) {
+  for (int t = 1; t < threads; t++) arena_free(a[t]);
+}
+
+// f32 where every float is stored so.
+static dtype real_of(const ker_args *k) {
+  bool any = false;
+  for (u32 i = 0; i < k->nopd + k->nres; i++) {
+    const ker_tensor *t = i < k->nopd ? &k->opd[i] : &k->res[i - k->nopd];
+    if (!is_float(t)) continue;
+    if (t->t != DT_F32) return DT_F64;
+    any = true;
+  }
+  return any ? DT_F32 : DT_F64;
+}
+
+static bool fits(const run *r, form f, const ker_tensor *t) {
+  return f == AS_IS || dtype_bytes(t->t) == 8 || (f == AS_REAL && is_float(t) && r->real == DT_F32);
+}
 
 // Operands as the kernel wants them; the same operand twice is widened twice, which is rare.
-static ker_tensor *widen(arena *a, u32 n, const ker_tensor *in, bool wide) {
-  ker_tensor *t = arena_dup(a, in, sizeof *in * n);
-  for (u32 k = 0; k < n && wide; k++) {
-    if (is_wide(t[k].t)) continue;
-    i64 count = ker_elems(&t[k]);
-    t[k].data = NEWN(a, u64, count);
-    if (is_float(&t[k]))
-      ker_load_f64(t[k].data, t[k].t, in[k].data, count);
+static ker_tensor *operands(run *r, const ker_args *k, form f) {
+  ker_tensor *t = arena_dup(r->a, k->opd, sizeof *t * k->nopd);
+  for (u32 i = 0; i < k->nopd; i++) {
+    if (fits(r, f, &t[i])) continue;
+    i64 count = ker_elems(&t[i]);
+    t[i].data = NEWN(r->a, u64, count);
+    if (is_float(&t[i]))
+      ker_load_f64(t[i].data, t[i].t, k->opd[i].data, count);
     else
-      ker_load_i64(t[k].data, t[k].t, in[k].data, count);
+      ker_load_i64(t[i].data, t[i].t, k->opd[i].data, count);
   }
   return t;
 }
@@ -126,14 +153,16 @@ bool kernel_run(ctx *c, const ker_args *k, loc where) {
            .nopd = k->nopd,
            .nres = k->nres,
            .blob = k->blob,
-           .threads = k->threads};
-  r.opd = widen(a, k->nopd, k->opd, kernels[id].opd);
+           .threads = k->threads,
+           .real = real_of(k)};
+  r.opd = operands(&r, k, kernels[id].opd);
   r.res = arena_dup(a, k->res, sizeof *k->res * k->nres);
-  for (u32 i = 0; i < k->nres && kernels[id].res; i++)
-    if (!is_wide(k->res[i].t)) r.res[i].data = NEWN(a, u64, ker_elems(&k->res[i]));
+  const form f = kernels[id].res;
+  for (u32 i = 0; i < k->nres; i++)
+    if (!fits(&r, f, &k->res[i])) r.res[i].data = NEWN(a, u64, ker_elems(&k->res[i]));
   bool ok = kernels[id].fn(&r);
-  for (u32 i = 0; i < k->nres && ok && kernels[id].res; i++)
-    if (!is_wide(k->res[i].t)) narrow(&k->res[i], &r.res[i]);
+  for (u32 i = 0; i < k->nres && ok; i++)
+    if (!fits(&r, f, &k->res[i])) narrow(&k->res[i], &r.res[i]);
   arena_release(a, mark);
   if (!k->scratch) arena_free(a);
   return ok;

@@ -276,8 +276,9 @@ TEST(kernel_einsum_is_a_sum_over_letters) {
   end();
 }
 
-// Larger than every block, whichever way operands lie: sums are added in the order of the inner letter, to the bit.
-TEST(kernel_products_add_in_order) {
+// Larger than every block, whichever way operands lie. Without a BLAS sums are added in the order of the inner letter, to
+// the bit; one may add in any order, in the type of the result.
+static void check_products(bool in_order) {
   static const struct {
     const char *law;
     dtype t;
@@ -294,17 +295,79 @@ TEST(kernel_products_add_in_order) {
     ker_tensor z = run2(OP_einsum, WITH(as(A_law, all[c].law)), x, y);
     for (u32 q = 0; q < 300; q++) {
       const i64 i = (i64)(hash_u64(q, 1) % (u64)m), j = (i64)(hash_u64(q, 2) % (u64)n);
-      double sum = 0;
-      for (i64 p = 0; p < k; p++)
-        sum += at(&x, am ? i * k + p : p * m + i) * at(&y, bk ? p * n + j : j * k + p);
+      double sum = 0, size = 0;
+      for (i64 p = 0; p < k; p++) {
+        const double xy = at(&x, am ? i * k + p : p * m + i) * at(&y, bk ? p * n + j : j * k + p);
+        sum += xy, size += fabs(xy);
+      }
       char bits[8] = {0};
       ker_store_f64(bits, all[c].t, &sum, 1);
       double want;
       ker_load_f64(&want, all[c].t, bits, 1);
-      CHECK(at(&z, cm ? i * n + j : j * m + i) == want);
+      const double got = at(&z, cm ? i * n + j : j * m + i), one = all[c].t == DT_F64 ? 0x1p-53 : 0x1p-24;
+      CHECK(in_order || all[c].t == DT_BF16 ? got == want : fabs(got - want) <= (double)k * one * size);
     }
     end();
   }
+}
+TEST(kernel_products_add_in_order) {
+  kernel_set_blas(false);
+  check_products(true);
+  kernel_set_blas(true);
+}
+TEST(kernel_products_of_a_blas) {
+  if (!kernel_set_blas(true)) SKIP("there is no BLAS");
+  check_products(false);
+}
+
+// Laws that a BLAS takes as they lie, only packed, cut into parts, as a batch, and not at all: with and without one, and on
+// any number of threads, to the bit.
+TEST(kernel_products_with_and_without_a_blas) {
+  static const struct {
+    const char *law;
+    i64 n[128]; // by letter
+  } all[] = {
+      {"bshd,bthd->bhst", {['b'] = 2, ['s'] = 33, ['h'] = 3, ['d'] = 8, ['t'] = 29}},
+      {"bhst,bthd->bshd", {['b'] = 2, ['s'] = 33, ['h'] = 3, ['d'] = 8, ['t'] = 29}},
+      {"amk,amn->kn", {['a'] = 3, ['m'] = 17, ['k'] = 40, ['n'] = 21}},
+      {"bsd,dhe->bhse", {['b'] = 3, ['s'] = 20, ['d'] = 9, ['h'] = 4, ['e'] = 18}},
+      {"bsd,dhe->bhse", {['b'] = 3, ['s'] = 5, ['d'] = 9, ['h'] = 4, ['e'] = 3}},
+      {"ab,cb->ca", {['a'] = 5, ['b'] = 7, ['c'] = 30}},
+      {"abc,dca->bd", {['a'] = 5, ['b'] = 7, ['c'] = 30, ['d'] = 11}},
+      {"ab,c->b", {['a'] = 5, ['b'] = 7, ['c'] = 30}},
+      {"ab,ac->abc", {['a'] = 5, ['b'] = 1, ['c'] = 30}},
+      {"a,a->", {['a'] = 50}},
+      {"ab,ac->bca", {['a'] = 20, ['b'] = 3, ['c'] = 4}},
+      {"ab,bc->ac", {['a'] = 700, ['b'] = 900, ['c'] = 1300}},
+  };
+  for (u32 c = 0; c < COUNT_OF(all); c++)
+    for (dtype t = DT_F32; t <= DT_F64; t++) {
+      begin();
+      i64 dim[2][4];
+      u32 nd[2] = {0};
+      for (const char *p = all[c].law, *end = strchr(p, '-'), *comma = strchr(p, ','); p < end; p++)
+        if (*p != ',') dim[p > comma][nd[p > comma]++] = all[c].n[(u8)*p];
+      ker_tensor x = made(t, nd[0], dim[0], NULL), y = made(t, nd[1], dim[1], NULL), z[3];
+      for (u32 k = 0; k < 3; k++) {
+        kernel_set_blas(k > 0);
+        z[k] = run2(OP_einsum, WITH(as(A_law, all[c].law)), x, y);
+      }
+      const ker_args args = {.op = OP_einsum,
+                             .at = WITH(as(A_law, all[c].law)),
+                             .nopd = 2,
+                             .nres = 1,
+                             .opd = (ker_tensor[]){x, y},
+                             .res = &z[2],
+                             .threads = 3};
+      CHECK(kernel_run(C, &args, (loc){0}));
+      const i64 n = ker_elems(&z[0]);
+      CHECK(!memcmp(z[1].data, z[2].data, (size_t)n * dtype_bytes(t)));
+      double worst = 0, size = 0;
+      for (i64 k = 0; k < n; k++)
+        worst = fmax(worst, fabs(at(&z[0], k) - at(&z[1], k))), size = fmax(size, fabs(at(&z[0], k)));
+      CHECK(worst <= (t == DT_F64 ? 1e-13 : 1e-5) * size);
+      end();
+    }
 }
 
 TEST(kernel_matmul_speed) {
@@ -567,8 +630,8 @@ TEST(kernel_random_is_uniform_and_normal) {
 
 // Products cut by rows, by columns and by their batch: the same bits on any number of threads.
 TEST(kernel_products_on_threads) {
-  static const i64 sizes[][4] = {
-      {1, 331, 203, 170}, {1, 61, 1003, 170}, {7, 90, 101, 90}, {64, 40, 41, 60}, {1, 3, 5, 400000}};
+  static const i64 sizes[][4] = {{1, 331, 203, 170}, {1, 61, 1003, 170}, {7, 90, 101, 90},
+                                 {64, 40, 41, 60},   {1, 3, 5, 400000},  {1, 1300, 700, 900}};
   ctx *c = ctx_new();
   u64 rng = 5;
   for (u32 k = 0; k < COUNT_OF(sizes); k++) {

@@ -1,0 +1,83 @@
+// blas.c - matrix products of f32 and f64 by OpenBLAS, where the machine has it.
+//
+// Idea: the library is opened when the first product asks, so that nothing is built or linked against it and a machine
+// without it runs the same program. It is told to use one thread: who calls deals out the parts of a product, and cuts
+// them by its extents alone, so that no result depends on the number of threads.
+#include "kernel/internal.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+// Of Fortran, as every BLAS has them: columns next to each other, all by reference.
+typedef void gemm_f32(const char *ta, const char *tb, const int *m, const int *n, const int *k,
+                      const float *alpha, const float *a, const int *lda, const float *b, const int *ldb,
+                      const float *beta, float *c, const int *ldc);
+typedef void gemm_f64(const char *ta, const char *tb, const int *m, const int *n, const int *k,
+                      const double *alpha, const double *a, const int *lda, const double *b, const int *ldb,
+                      const double *beta, double *c, const int *ldc);
+
+static struct {
+  gemm_f32 *f32;
+  gemm_f64 *f64;
+  bool off;
+} blas;
+
+// dlsym gives a pointer to data; ISO C has no cast of that to a function.
+static void find(void *so, const char *name, void *to) {
+  void *at = dlsym(so, name);
+  memcpy(to, &at, sizeof at);
+}
+
+// Only OpenBLAS is taken unasked: what else is called libblas may be slower than Heddle's own loops.
+static void open_library(void) {
+  const char *name = getenv("HEDDLE_BLAS");
+  if (name && !strcmp(name, "none")) return;
+  void *so = dlopen(name && *name ? name : "libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (!so) return;
+  void (*set_threads)(int) = NULL;
+  find(so, "openblas_set_num_threads", &set_threads);
+  if (set_threads) set_threads(1);
+  find(so, "sgemm_", &blas.f32);
+  find(so, "dgemm_", &blas.f64);
+}
+
+bool ker_has_blas(dtype t) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, open_library);
+  return !blas.off && (t == DT_F32 ? blas.f32 != NULL : t == DT_F64 && blas.f64 != NULL);
+}
+
+bool kernel_set_blas(bool on) {
+  blas.off = !on;
+  return ker_has_blas(DT_F64);
+}
+
+// Whether rows or columns lie next to each other, and how far apart the others are.
+static char form_of(i64 rows, i64 cols, i64 row, i64 col, int *ld) {
+  const bool by_rows = (col == 1 || cols == 1) && (row >= cols || rows == 1);
+  *ld = (int)(by_rows ? MAX(rows == 1 ? cols : row, 1) : MAX(cols == 1 ? rows : col, 1));
+  return by_rows ? 'N' : 'T';
+}
+
+bool ker_blas_takes(i64 rows, i64 cols, i64 row, i64 col) {
+  const i64 most = INT32_MAX;
+  if (rows > most || cols > most || row > most || col > most) return false;
+  return ((col == 1 || cols == 1) && (row >= cols || rows == 1)) ||
+         ((row == 1 || rows == 1) && (col >= rows || cols == 1));
+}
+
+void ker_blas_product(dtype t, const matrix_product *x) {
+  assert(ker_has_blas(t));
+  int lda, ldb;
+  // By columns a matrix of ours is its transpose: c^T = b^T a^T.
+  const char ta = form_of(x->m, x->k, x->a_row, x->a_col, &lda),
+             tb = form_of(x->k, x->n, x->b_row, x->b_col, &ldb);
+  const int m = (int)x->m, n = (int)x->n, k = (int)x->k, ldc = (int)MAX(x->m == 1 ? x->n : x->c_row, 1);
+  if (t == DT_F32) {
+    const float one = 1, beta = x->add;
+    blas.f32(&tb, &ta, &n, &m, &k, &one, x->b, &ldb, x->a, &lda, &beta, x->c, &ldc);
+  } else {
+    const double one = 1, beta = x->add;
+    blas.f64(&tb, &ta, &n, &m, &k, &one, x->b, &ldb, x->a, &lda, &beta, x->c, &ldc);
+  }
+}
