@@ -414,6 +414,7 @@ void eval_close(interp *m) {
     m->live->refs = 1;
     eval_drop(m, m->live);
   }
+  eval_drop_kept(m);
   arena_free(m->scratch), arena_free(m->stack), arena_free(m->a);
 }
 

@@ -8,8 +8,8 @@
 // Ranks whose pieces are equal by construction (an all-gather's) share one; nobody writes to a shared one.
 typedef struct buf buf;
 struct buf {
-  buf *prev, *next; // all that are alive, so that a failed run leaves none behind
-  i64 bytes;
+  buf *prev, *next; // all that are alive, so that a failed run leaves none behind; or that are kept
+  i64 bytes, room;  // of the piece; of the memory, 0: not ours
   u32 refs;
   char *data; // behind the header, or an input's own
 };
@@ -51,13 +51,17 @@ typedef struct { // values last used by instruction i: dies[begin[i]] .. dies[be
   value *dies;
 } lifetimes;
 
+enum { BUF_CLASSES = 64 * 8 };
+
 typedef struct {
   const prog *p;
   ctx *c;
   eval_opts o;
   arena *a, *stack, *scratch; // the run's; frames; one instruction's
   buf *live;                  // list head
-  const eval_link *link;      // NULL: all ranks are here
+  buf *kept[BUF_CLASSES];     // memory of pieces that ended, by class of size
+  i64 live_bytes, kept_bytes, most_bytes;
+  const eval_link *link; // NULL: all ranks are here
   VEC(imap *) maps;
   VEC(holdings *) holdings;
   VEC(u64) holdings_key; // three words each
@@ -79,6 +83,7 @@ buf *eval_buf(interp *m, i64 bytes);
 buf *eval_borrow(interp *m, void *data, i64 bytes); // shared from the start, so nobody writes to it
 static inline buf *buf_share(buf *b) { return b->refs++, b; }
 void eval_drop(interp *m, buf *b); // NULL is fine
+void eval_drop_kept(interp *m);    // gives memory that is kept for later pieces back
 
 // NULL and a diagnostic at `where` if the layout has a temporal axis that the point does not fix.
 const holdings *eval_holdings(interp *m, type t, group bound, const point *at, loc where);

@@ -28,11 +28,45 @@ static void find(void *so, const char *name, void *to) {
   memcpy(to, &at, sizeof at);
 }
 
+// The loops that an OpenBLAS should use which has taken those of its oldest processors; NULL: its own choice stands. It
+// does so on processors that are newer than itself, and is then several times slower than it could be.
+static const char *better_loops(void *so) {
+#if defined(__GNUC__) && defined(__x86_64__)
+  static const char *const old[] = {"Prescott", "Core2", "Penryn", "Nehalem"};
+  char *(*name)(void) = NULL;
+  find(so, "openblas_get_corename", &name);
+  const char *is = name ? name() : "";
+  for (size_t k = 0; k < COUNT_OF(old); k++) {
+    if (strcmp(is, old[k])) continue;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512cd"))
+      return "SKYLAKEX";
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? "HASWELL" : NULL;
+  }
+#endif
+  (void)so;
+  return NULL;
+}
+
+// The library reads what its loops should be when it is opened.
+static void *open_anew(void *so, const char *name, const char *loops) {
+  static const char WORD[] = "OPENBLAS_CORETYPE";
+  if (!loops || getenv(WORD)) return so;
+  dlclose(so);
+  setenv(WORD, loops, 1);
+  so = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  unsetenv(WORD);
+  return so;
+}
+
 // Only OpenBLAS is taken unasked: what else is called libblas may be slower than Heddle's own loops.
 static void open_library(void) {
   const char *name = getenv("HEDDLE_BLAS");
   if (name && !strcmp(name, "none")) return;
-  void *so = dlopen(name && *name ? name : "libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (!name || !*name) name = "libopenblas.so.0";
+  void *so = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (so) so = open_anew(so, name, better_loops(so));
   if (!so) return;
   void (*set_threads)(int) = NULL;
   find(so, "openblas_set_num_threads", &set_threads);

@@ -43,25 +43,48 @@ bool ker_gather(run *r) {
   return true;
 }
 
+typedef struct {
+  const run *r;
+  i64 pre, rows, n, post;
+  const i64 *at;
+} gather_job;
+
+// Columns of every row: a row that is named often is added up in the order of the indices.
+static void add_columns(const void *arg, i64 from, i64 end) {
+  const gather_job *j = arg;
+  const run *r = j->r;
+  const ker_tensor *dy = &r->opd[0], *y = &r->res[0];
+  const elementwise add = {.op = OP_add};
+  for (i64 p = 0; p < j->pre; p++)
+    for (i64 i = 0; i < j->n; i++) {
+      if (j->at[i] < 0) continue;
+      const i64 to = (p * j->rows + j->at[i]) * j->post, of = (p * j->n + i) * j->post;
+      if (is_float(y))
+        r->v->binary(&add, ker_at(r, y, to + from), ker_at(r, y, to + from), 1, ker_at(r, dy, of + from), 1,
+                     end - from);
+      else
+        for (i64 q = from; q < end; q++) I(y)[to + q] = (i64)((u64)I(y)[to + q] + (u64)I(dy)[of + q]);
+    }
+}
+
+static void zero_part(const void *arg, i64 from, i64 end) {
+  const run *r = arg;
+  const size_t bytes = is_float(&r->res[0]) && r->real == DT_F32 ? 4 : 8;
+  memset((char *)r->res[0].data + (size_t)from * bytes, 0, (size_t)(end - from) * bytes);
+}
+
 bool ker_gather_add(run *r) {
   const ker_tensor *dy = &r->opd[0], *idx = &r->opd[1], *y = &r->res[0];
   u32 axis = ker_axis(r, attr_int(r->at, A_axis, 0), y->nd);
-  i64 pre = ker_span(y, 0, axis), post = ker_span(y, axis + 1, y->nd), n = ker_elems(idx),
-      rows = y->dim[axis];
+  gather_job j = {r, ker_span(y, 0, axis), y->dim[axis], ker_elems(idx), ker_span(y, axis + 1, y->nd), NULL};
   i64 *at = indices(r, idx, true, y->whole[axis]);
   if (!at) return false;
-  if (ker_elems(dy) != pre * n * post) return ker_misfit(r, "elements", ker_elems(dy), pre * n * post);
-  to_local(at, n, ker_inverse(r, y, axis));
-  memset(y->data, 0, 8 * (size_t)ker_elems(y));
-  for (i64 p = 0; p < pre; p++)
-    for (i64 i = 0; i < n; i++) {
-      if (at[i] < 0) continue;
-      i64 to = (p * rows + at[i]) * post, from = (p * n + i) * post;
-      if (is_float(y))
-        for (i64 q = 0; q < post; q++) F(y)[to + q] += F(dy)[from + q];
-      else
-        for (i64 q = 0; q < post; q++) I(y)[to + q] = (i64)((u64)I(y)[to + q] + (u64)I(dy)[from + q]);
-    }
+  if (ker_elems(dy) != j.pre * j.n * j.post)
+    return ker_misfit(r, "elements", ker_elems(dy), j.pre * j.n * j.post);
+  to_local(at, j.n, ker_inverse(r, y, axis));
+  j.at = at;
+  ker_deal(r, ker_elems(y), 1, zero_part, r);
+  ker_deal(r, j.post, j.pre * j.n, add_columns, &j);
   return true;
 }
 

@@ -2,6 +2,7 @@
 #ifndef HEDDLE_KERNEL_INTERNAL_H
 #define HEDDLE_KERNEL_INTERNAL_H
 #include "kernel/kernel.h"
+#include "kernel/loops.h"
 #include <math.h>
 
 // One application. In a wide kernel the data of operands and results are f64 or i64, whatever `t` says; `t`
@@ -17,7 +18,8 @@ typedef struct {
   ker_tensor *opd, *res;
   const ker_tensor *blob;
   int threads;
-  dtype real; // f32 or f64: what the floats of a real kernel are computed in
+  dtype real;         // f32 or f64: what the floats of a real kernel are computed in ...
+  const ker_loops *v; // ... by these loops
 } run;
 
 #define F(t) ((double *)(t)->data)
@@ -40,6 +42,13 @@ bool ker_lacks(run *r, const ker_tensor *t, u32 d, i64 g);
 // whole index -> index in the piece or -1; NULL where the dimension is whole. Scratch.
 const i64 *ker_inverse(run *r, const ker_tensor *t, u32 d);
 const char *ker_mode(const run *r, attr_key k, const char *absent);
+// Element i of a real kernel's floats.
+static inline void *ker_at(const run *r, const ker_tensor *t, i64 i) {
+  return (char *)t->data + i * (r->real == DT_F32 ? 4 : 8);
+}
+// Deals units 0..n-1, of `each` elements, to threads where there are enough: job(arg, from, end).
+void ker_deal(const run *r, i64 n, i64 each, void (*job)(const void *arg, i64 from, i64 end),
+              const void *arg);
 // An arena for each thread, the first r's own.
 arena **ker_scratches(run *r, int threads);
 void ker_scratches_free(arena **a, int threads);
@@ -61,6 +70,8 @@ bool ker_walk_add_broadcast(walk *w, const ker_tensor *t);
 void ker_strides(u32 nd, const i64 *dim, i64 *stride); // of a dense tensor
 bool ker_walk_begin(walk *w); // merges what can be; false if there is nothing to visit
 bool ker_walk_next(walk *w);
+// Begins a walk and deals its outermost dimension to threads, each with a walk of its own, begun: job(arg, walk).
+void ker_walk_deal(const run *r, walk *w, void (*job)(const void *arg, walk *w), const void *arg);
 #define EACH_RUN(w) for (bool more_ = ker_walk_begin(w); more_; more_ = ker_walk_next(w))
 static inline i64 walk_inner(const walk *w) { return w->n[w->nd - 1]; }
 static inline i64 step(const walk *w, u32 tensor) { return w->stride[tensor][w->nd - 1]; }

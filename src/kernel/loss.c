@@ -51,11 +51,29 @@ static bool labels_in(run *r, const mode *m, const ker_tensor *label, i64 classe
   return true;
 }
 
-static double log_sum_exp(const double *x, i64 n) {
-  double top = -INFINITY, sum = 0;
-  for (i64 k = 0; k < n; k++) top = fmax(top, x[k]);
-  for (i64 k = 0; k < n; k++) sum += exp(x[k] - top);
-  return top + log(sum);
+typedef struct {
+  const run *r;
+  mode m;
+  i64 classes;
+  double by;
+  const i64 *here; // whole class -> class of the piece
+  double *v;       // by row
+} loss_job;
+
+static bool counts(const loss_job *j, const ker_tensor *label, i64 i) {
+  return !(j->m.ignores && I(label)[i] == j->m.ignore);
+}
+
+static void xent_rows(const void *arg, i64 from, i64 end) {
+  const loss_job *j = arg;
+  const run *r = j->r;
+  for (i64 i = from; i < end; i++) {
+    double picked;
+    j->v[i] = 0;
+    if (!counts(j, &r->opd[1], i)) continue;
+    ker_load_f64(&picked, r->real, ker_at(r, &r->opd[0], i * j->classes + I(&r->opd[1])[i]), 1);
+    j->v[i] = r->v->log_sum_exp(ker_at(r, &r->opd[0], i * j->classes), j->classes) - picked;
+  }
 }
 
 bool ker_xent(run *r) {
@@ -67,19 +85,41 @@ bool ker_xent(run *r) {
   if (!labels_in(r, &m, label, classes)) return false;
   double sum = 0, by = denominator(r, &m, label, NULL);
   if (m.mean && by == 0 && is_piece(label)) return false;
-  for (i64 i = 0; i < n; i++) {
-    bool counts = !(m.ignores && I(label)[i] == m.ignore);
-    double v = counts ? log_sum_exp(F(x) + i * classes, classes) - F(x)[i * classes + I(label)[i]] : 0;
-    if (m.none) F(y)[i] = v;
-    sum += v;
-  }
-  if (!m.none) F(y)[0] = sum / by;
+  const loss_job j = {.r = r, .m = m, .classes = classes, .v = NEWN(r->a, double, n)};
+  ker_deal(r, n, classes, xent_rows, &j);
+  for (i64 i = 0; i < n; i++) sum += j.v[i];
+  sum /= by;
+  r->v->store(y->data, m.none ? j.v : &sum, 1, m.none ? n : 1);
   return true;
+}
+
+static void xent_dx_rows(const void *arg, i64 from, i64 end) {
+  const loss_job *j = arg;
+  const run *r = j->r;
+  const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *label = &r->opd[2],
+                   *lse = r->nopd > 3 ? &r->opd[3] : NULL;
+  const size_t bytes = r->real == DT_F32 ? 4 : 8;
+  for (i64 i = from; i < end; i++) {
+    const void *in = ker_at(r, x, i * j->classes);
+    void *out = ker_at(r, &r->res[0], i * j->classes);
+    if (!counts(j, label, i)) {
+      memset(out, 0, bytes * (size_t)j->classes);
+      continue;
+    }
+    double g, l;
+    ker_load_f64(&g, r->real, ker_at(r, dy, j->m.none ? i : 0), 1);
+    if (lse)
+      ker_load_f64(&l, r->real, ker_at(r, lse, i), 1);
+    else
+      l = r->v->log_sum_exp(in, j->classes);
+    const i64 k = I(label)[i];
+    r->v->xent_dx(out, in, l, g / j->by, j->here ? j->here[k] : k, j->classes);
+  }
 }
 
 bool ker_xent_dx(run *r) {
   const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *label = &r->opd[2],
-                   *lse = r->nopd > 3 ? &r->opd[3] : NULL, *dx = &r->res[0];
+                   *lse = r->nopd > 3 ? &r->opd[3] : NULL;
   mode m = mode_of_loss(r);
   i64 classes = x->dim[x->nd - 1], all = x->whole[x->nd - 1], n = ker_elems(label);
   const i64 *here = ker_inverse(r, x, x->nd - 1);
@@ -90,16 +130,18 @@ bool ker_xent_dx(run *r) {
   if (!labels_in(r, &m, label, all)) return false;
   double by = denominator(r, &m, label, NULL);
   if (m.mean && by == 0 && is_piece(label)) return false;
-  for (i64 i = 0; i < n; i++) {
-    const double *in = F(x) + i * classes;
-    double *out = F(dx) + i * classes;
-    bool counts = !(m.ignores && I(label)[i] == m.ignore);
-    double g = counts ? F(dy)[m.none ? i : 0] / by : 0;
-    double l = lse ? F(lse)[i] : counts ? log_sum_exp(in, classes) : 0;
-    i64 hit = !counts ? -1 : here ? here[I(label)[i]] : I(label)[i];
-    for (i64 k = 0; k < classes; k++) out[k] = counts ? g * (exp(in[k] - l) - (k == hit)) : 0;
-  }
+  ker_deal(r, n, classes, xent_dx_rows,
+           &(loss_job){.r = r, .m = m, .classes = classes, .by = by, .here = here});
   return true;
+}
+
+static void sum_exp_rows(const void *arg, i64 from, i64 end) {
+  const loss_job *j = arg;
+  for (i64 i = from; i < end; i++) {
+    double top;
+    ker_load_f64(&top, j->r->real, ker_at(j->r, &j->r->opd[1], i), 1);
+    j->v[i] = j->r->v->sum_exp(ker_at(j->r, &j->r->opd[0], i * j->classes), top, j->classes);
+  }
 }
 
 bool ker_sum_exp(run *r) {
@@ -107,11 +149,9 @@ bool ker_sum_exp(run *r) {
   i64 n = ker_elems(y), k = x->dim[x->nd - 1];
   if (ker_elems(x) != n * k) return ker_misfit(r, "elements", ker_elems(x), n * k);
   if (ker_elems(m) != n) return ker_misfit(r, "maxima", ker_elems(m), n);
-  for (i64 i = 0; i < n; i++) {
-    double sum = 0;
-    for (i64 j = 0; j < k; j++) sum += exp(F(x)[i * k + j] - F(m)[i]);
-    F(y)[i] = sum;
-  }
+  const loss_job j = {.r = r, .classes = k, .v = NEWN(r->a, double, n)};
+  ker_deal(r, n, k, sum_exp_rows, &j);
+  r->v->store(y->data, j.v, 1, n);
   return true;
 }
 
@@ -124,7 +164,9 @@ bool ker_xent_pick(run *r) {
   if (!labels_in(r, &any, label, x->whole[x->nd - 1])) return false;
   for (i64 i = 0; i < n; i++) {
     i64 k = here ? here[I(label)[i]] : I(label)[i];
-    F(y)[i] = k < 0 ? 0 : F(x)[i * classes + k]; // 0: another rank has it
+    double v = 0; // another rank has it
+    if (k >= 0) ker_load_f64(&v, r->real, ker_at(r, x, i * classes + k), 1);
+    r->v->store(ker_at(r, y, i), &v, 1, 1);
   }
   return true;
 }

@@ -20,49 +20,63 @@ static lines lines_of(run *r, const ker_tensor *x) {
   return (lines){ker_span(x, 0, axis), x->dim[axis], ker_span(x, axis + 1, x->nd)};
 }
 
-static void softmax_line(opcode op, double *y, const double *x, i64 n, i64 step) {
-  double top = -INFINITY, sum = 0;
-  i64 best = 0;
-  for (i64 k = 0; k < n; k++)
-    if (x[k * step] > top) top = x[k * step], best = k;
-  if (op == OP_hardmax) {
-    for (i64 k = 0; k < n; k++) y[k * step] = k == best;
-    return;
-  }
-  if (top == -INFINITY) top = 0; // all masked: not a number follows from 0/0
-  for (i64 k = 0; k < n; k++) {
-    double e = x[k * step] - top;
-    sum += exp(e);
-    y[k * step] = e;
-  }
-  double l = log(sum);
-  for (i64 k = 0; k < n; k++) y[k * step] = op == OP_log_softmax ? y[k * step] - l : exp(y[k * step]) / sum;
+// A line whose elements lie apart is brought together, and what becomes of it is put back.
+typedef struct {
+  run *r;
+  lines l;
+} line_job;
+
+static void line_together(const run *r, const lines *l, void *to, const ker_tensor *x, i64 at) {
+  if (r->real == DT_F32)
+    for (i64 k = 0; k < l->n; k++) ((float *)to)[k] = ((const float *)x->data)[at + k * l->inner];
+  else
+    for (i64 k = 0; k < l->n; k++) ((double *)to)[k] = F(x)[at + k * l->inner];
 }
 
-bool ker_softmax(run *r) {
-  lines l = lines_of(r, &r->opd[0]);
-  if (!same_elems(r, 0)) return false;
+static void line_apart(const run *r, const lines *l, const ker_tensor *y, i64 at, const void *from) {
+  if (r->real == DT_F32)
+    for (i64 k = 0; k < l->n; k++) ((float *)y->data)[at + k * l->inner] = ((const float *)from)[k];
+  else
+    for (i64 k = 0; k < l->n; k++) F(y)[at + k * l->inner] = ((const double *)from)[k];
+}
+
+static void one_line(const run *r, void *y, const void *x, const void *x2, i64 n) {
+  if (r->op == OP_softmax_dx)
+    r->v->softmax_dx(y, x, x2, n);
+  else
+    r->v->softmax(r->op, y, x, n);
+}
+
+static void lines_next(const void *arg, i64 from, i64 end) { // inner == 1
+  const line_job *j = arg;
+  const run *r = j->r;
+  for (i64 at = from * j->l.n; from < end; from++, at += j->l.n)
+    one_line(r, ker_at(r, &r->res[0], at), ker_at(r, &r->opd[0], at),
+             r->nopd > 1 ? ker_at(r, &r->opd[1], at) : NULL, j->l.n);
+}
+
+static bool softmax_of(run *r) {
+  const lines l = lines_of(r, &r->opd[0]);
+  const line_job j = {r, l};
+  if (!same_elems(r, 0) || (r->nopd > 1 && !same_elems(r, 1))) return false;
+  if (l.inner == 1) {
+    ker_deal(r, l.outer, l.n, lines_next, &j);
+    return true;
+  }
+  double *x = NEWN(r->a, double, l.n), *x2 = NEWN(r->a, double, l.n), *y = NEWN(r->a, double, l.n);
   for (i64 o = 0; o < l.outer; o++)
     for (i64 i = 0; i < l.inner; i++) {
-      i64 at = o * l.n * l.inner + i;
-      softmax_line(r->op, F(&r->res[0]) + at, F(&r->opd[0]) + at, l.n, l.inner);
+      const i64 at = o * l.n * l.inner + i;
+      line_together(r, &l, x, &r->opd[0], at);
+      if (r->nopd > 1) line_together(r, &l, x2, &r->opd[1], at);
+      one_line(r, y, x, x2, l.n);
+      line_apart(r, &l, &r->res[0], at, y);
     }
   return true;
 }
 
-bool ker_softmax_dx(run *r) { // dx = y (dy - sum(dy y))
-  lines l = lines_of(r, &r->opd[0]);
-  if (!same_elems(r, 0) || !same_elems(r, 1)) return false;
-  for (i64 o = 0; o < l.outer; o++)
-    for (i64 i = 0; i < l.inner; i++) {
-      i64 at = o * l.n * l.inner + i;
-      const double *dy = F(&r->opd[0]) + at, *y = F(&r->opd[1]) + at;
-      double *dx = F(&r->res[0]) + at, dot = 0;
-      for (i64 k = 0; k < l.n; k++) dot += dy[k * l.inner] * y[k * l.inner];
-      for (i64 k = 0; k < l.n; k++) dx[k * l.inner] = y[k * l.inner] * (dy[k * l.inner] - dot);
-    }
-  return true;
-}
+bool ker_softmax(run *r) { return softmax_of(r); }
+bool ker_softmax_dx(run *r) { return softmax_of(r); }
 
 // ---- layer norm, root-mean-square norm -----------------------------------------------------------------
 
@@ -77,67 +91,77 @@ static rows rows_of(run *r, const ker_tensor *x) {
   return (rows){ker_span(x, 0, axis), ker_span(x, axis, x->nd), rms, attr_float(r->at, A_eps, 1e-5)};
 }
 
-typedef struct {
-  double mean, inv;
-} stats; // inv: one over the root of the variance
-static stats stats_of(const rows *w, const double *x) {
-  double mean = 0, var = 0;
-  if (!w->rms) {
-    for (i64 k = 0; k < w->n; k++) mean += x[k];
-    mean /= (double)w->n;
-  }
-  for (i64 k = 0; k < w->n; k++) var += (x[k] - mean) * (x[k] - mean);
-  return (stats){mean, 1 / sqrt(var / (double)w->n + w->eps)};
-}
-
 static bool fits_row(run *r, const ker_tensor *t, const rows *w) {
   return ker_elems(t) == w->n || ker_misfit(r, "normalised elements", ker_elems(t), w->n);
 }
 
-bool ker_layernorm(run *r) {
-  rows w = rows_of(r, &r->opd[0]);
-  const double *g = F(&r->opd[1]), *b = r->nopd > 2 ? F(&r->opd[2]) : NULL;
-  if (!same_elems(r, 0) || !fits_row(r, &r->opd[1], &w) || (b && !fits_row(r, &r->opd[2], &w))) return false;
-  for (i64 i = 0; i < w.rows; i++) {
-    const double *x = F(&r->opd[0]) + i * w.n;
-    double *y = F(&r->res[0]) + i * w.n;
-    stats s = stats_of(&w, x);
-    for (i64 k = 0; k < w.n; k++) y[k] = (x[k] - s.mean) * s.inv * g[k] + (b ? b[k] : 0);
+typedef struct {
+  const run *r;
+  rows w;
+  row_stats *s; // of every row, for what goes by columns
+  double *dg;
+} norm_job;
+
+static void norm_rows(const void *arg, i64 from, i64 end) {
+  const norm_job *j = arg;
+  const run *r = j->r;
+  for (i64 i = from; i < end; i++) {
+    const void *x = ker_at(r, &r->opd[0], i * j->w.n);
+    const row_stats s = r->v->stats(x, j->w.n, j->w.rms, j->w.eps);
+    r->v->norm(&s, ker_at(r, &r->res[0], i * j->w.n), x, r->opd[1].data, r->nopd > 2 ? r->opd[2].data : NULL);
   }
+}
+
+bool ker_layernorm(run *r) {
+  const norm_job j = {.r = r, .w = rows_of(r, &r->opd[0])};
+  if (!same_elems(r, 0)) return false;
+  for (u32 k = 1; k < r->nopd; k++)
+    if (!fits_row(r, &r->opd[k], &j.w)) return false;
+  ker_deal(r, j.w.rows, j.w.n, norm_rows, &j);
   return true;
 }
 
-bool ker_layernorm_dx(run *r) { // dx = inv (d - mean(d) - h mean(d h)), d = dy g, h the normalised x
-  rows w = rows_of(r, &r->opd[1]);
-  const double *g = F(&r->opd[2]);
-  if (!same_elems(r, 0) || !same_elems(r, 1) || !fits_row(r, &r->opd[2], &w)) return false;
-  for (i64 i = 0; i < w.rows; i++) {
-    const double *dy = F(&r->opd[0]) + i * w.n, *x = F(&r->opd[1]) + i * w.n;
-    double *dx = F(&r->res[0]) + i * w.n, sum = 0, dot = 0;
-    stats s = stats_of(&w, x);
-    for (i64 k = 0; k < w.n; k++) {
-      sum += dy[k] * g[k];
-      dot += dy[k] * g[k] * (x[k] - s.mean) * s.inv;
-    }
-    sum = w.rms ? 0 : sum / (double)w.n;
-    dot /= (double)w.n;
-    for (i64 k = 0; k < w.n; k++) dx[k] = s.inv * (dy[k] * g[k] - sum - (x[k] - s.mean) * s.inv * dot);
+static void norm_dx_rows(const void *arg, i64 from, i64 end) {
+  const norm_job *j = arg;
+  const run *r = j->r;
+  for (i64 i = from; i < end; i++) {
+    const void *x = ker_at(r, &r->opd[1], i * j->w.n);
+    const row_stats s = r->v->stats(x, j->w.n, j->w.rms, j->w.eps);
+    r->v->norm_dx(&s, j->w.rms, ker_at(r, &r->res[0], i * j->w.n), ker_at(r, &r->opd[0], i * j->w.n), x,
+                  r->opd[2].data);
   }
+}
+
+bool ker_layernorm_dx(run *r) {
+  const norm_job j = {.r = r, .w = rows_of(r, &r->opd[1])};
+  if (!same_elems(r, 0) || !same_elems(r, 1) || !fits_row(r, &r->opd[2], &j.w)) return false;
+  ker_deal(r, j.w.rows, j.w.n, norm_dx_rows, &j);
   return true;
+}
+
+static void stats_rows(const void *arg, i64 from, i64 end) {
+  const norm_job *j = arg;
+  for (i64 i = from; i < end; i++)
+    j->s[i] = j->r->v->stats(ker_at(j->r, &j->r->opd[1], i * j->w.n), j->w.n, j->w.rms, j->w.eps);
+}
+
+static void norm_dg_columns(const void *arg, i64 from, i64 end) {
+  const norm_job *j = arg;
+  const run *r = j->r;
+  for (i64 i = 0; i < j->w.rows; i++)
+    r->v->norm_dg(&j->s[i], j->dg, ker_at(r, &r->opd[0], i * j->w.n), ker_at(r, &r->opd[1], i * j->w.n), from,
+                  end);
 }
 
 bool ker_layernorm_dg(run *r) {
-  rows w = rows_of(r, &r->opd[1]);
-  double *dg = F(&r->res[0]);
+  norm_job j = {.r = r, .w = rows_of(r, &r->opd[1])};
   i64 n = ker_elems(&r->opd[0]);
-  if (!fits_row(r, &r->res[0], &w)) return false;
-  if (n != w.rows * w.n) return ker_misfit(r, "elements", n, w.rows * w.n);
-  memset(dg, 0, sizeof *dg * (size_t)w.n);
-  for (i64 i = 0; i < w.rows; i++) {
-    const double *dy = F(&r->opd[0]) + i * w.n, *x = F(&r->opd[1]) + i * w.n;
-    stats s = stats_of(&w, x);
-    for (i64 k = 0; k < w.n; k++) dg[k] += dy[k] * (x[k] - s.mean) * s.inv;
-  }
+  if (!fits_row(r, &r->res[0], &j.w)) return false;
+  if (n != j.w.rows * j.w.n) return ker_misfit(r, "elements", n, j.w.rows * j.w.n);
+  j.s = NEWN(r->a, row_stats, j.w.rows), j.dg = ZNEWN(r->a, double, j.w.n);
+  ker_deal(r, j.w.rows, j.w.n, stats_rows, &j);
+  ker_deal(r, j.w.n, j.w.rows, norm_dg_columns, &j);
+  r->v->store(r->res[0].data, j.dg, 1, j.w.n);
   return true;
 }
 
@@ -153,6 +177,9 @@ static planes planes_of(const ker_tensor *x) {
 #define EACH_OF_CHANNEL(p, ch, at)                                                                           \
   for (i64 i_ = 0; i_ < (p).n; i_++)                                                                         \
     for (i64 at = (i_ * (p).c + (ch)) * (p).inner, end_ = at + (p).inner; at < end_; at++)
+// The same by runs of `inner` elements.
+#define EACH_RUN_OF_CHANNEL(p, ch, at)                                                                       \
+  for (i64 i_ = 0, at = (ch) * (p).inner; i_ < (p).n; i_++, at += (p).c * (p).inner)
 
 static bool fits_channels(run *r, const planes *p, u32 from, u32 to) {
   for (u32 k = from; k < to; k++)
@@ -160,24 +187,49 @@ static bool fits_channels(run *r, const planes *p, u32 from, u32 to) {
   return true;
 }
 
-bool ker_batchnorm(run *r) {
-  const ker_tensor *x = &r->opd[0];
-  planes p = planes_of(x);
-  double eps = attr_float(r->at, A_eps, 1e-5);
-  if (!same_elems(r, 0) || !fits_channels(r, &p, 1, 5)) return false;
-  for (i64 c = 0; c < p.c; c++) {
-    double scale = F(&r->opd[1])[c] / sqrt(F(&r->opd[4])[c] + eps), mean = F(&r->opd[3])[c],
-           b = F(&r->opd[2])[c];
-    EACH_OF_CHANNEL(p, c, at) F(&r->res[0])[at] = (F(x)[at] - mean) * scale + b;
-  }
-  return true;
+// A vector per channel, as f64.
+static double *per_channel(run *r, const ker_tensor *t) {
+  double *x = NEWN(r->a, double, ker_elems(t));
+  ker_load_f64(x, r->real, t->data, ker_elems(t));
+  return x;
 }
 
-// The planes of one group of samples; groups are consecutive, and a piece has all of a group or nothing of
-// it.
-static planes planes_of_group(const planes *p, i64 number, i64 samples, i64 *from) {
-  *from = number * samples * p->c * p->inner;
-  return (planes){samples, p->c, p->inner};
+// Channels [from, end) of some samples; per channel the given vectors.
+typedef struct {
+  const run *r;
+  planes p;
+  i64 from; // first element of the group
+  double eps;
+  bool first; // the first group of the batch
+  const double *g, *b, *mean, *var;
+  double *mean2, *var2; // results; of a gradient, those of weight and bias
+} bn_job;
+
+static void bn_apply(const bn_job *j, i64 c, double mean, double var) {
+  const run *r = j->r;
+  const double scale = j->g[c] / sqrt(var + j->eps);
+  EACH_RUN_OF_CHANNEL(j->p, c, at)
+  r->v->affine(ker_at(r, &r->res[0], j->from + at), scale, ker_at(r, &r->opd[0], j->from + at), mean, j->b[c],
+               j->p.inner);
+}
+
+static void bn_channels(const void *arg, i64 from, i64 end) {
+  const bn_job *j = arg;
+  for (i64 c = from; c < end; c++) bn_apply(j, c, j->mean[c], j->var[c]);
+}
+
+bool ker_batchnorm(run *r) {
+  const planes p = planes_of(&r->opd[0]);
+  if (!same_elems(r, 0) || !fits_channels(r, &p, 1, 5)) return false;
+  const bn_job j = {.r = r,
+                    .p = p,
+                    .eps = attr_float(r->at, A_eps, 1e-5),
+                    .g = per_channel(r, &r->opd[1]),
+                    .b = per_channel(r, &r->opd[2]),
+                    .mean = per_channel(r, &r->opd[3]),
+                    .var = per_channel(r, &r->opd[4])};
+  ker_deal(r, p.c, p.n * p.inner, bn_channels, &j);
+  return true;
 }
 
 static bool samples_of_group(run *r, u32 x, i64 *samples) {
@@ -187,67 +239,85 @@ static bool samples_of_group(run *r, u32 x, i64 *samples) {
          ker_misfit(r, "samples of a group", r->opd[x].dim[0], *samples);
 }
 
-static void channel_stats(const planes *p, i64 c, const double *x, double *mean, double *var) {
-  double n = (double)(p->n * p->inner), sum = 0, sq = 0;
-  EACH_OF_CHANNEL(*p, c, at) sum += x[at];
+static void channel_stats(const bn_job *j, const ker_tensor *x, i64 c, double *mean, double *var) {
+  const double n = (double)(j->p.n * j->p.inner);
+  double sum = 0, sq = 0;
+  EACH_RUN_OF_CHANNEL(j->p, c, at) sum += j->r->v->sum(ker_at(j->r, x, j->from + at), j->p.inner);
   sum /= n;
-  EACH_OF_CHANNEL(*p, c, at) sq += (x[at] - sum) * (x[at] - sum);
+  EACH_RUN_OF_CHANNEL(j->p, c, at)
+  sq += j->r->v->sum_of_squares(ker_at(j->r, x, j->from + at), sum, j->p.inner);
   *mean = sum;
   *var = sq / n;
 }
 
 // y of one group; its statistics are the results where it is the first of the batch.
-static void batchnorm_group(run *r, const planes *p, i64 from, bool first) {
-  const double *x = F(&r->opd[0]) + from;
-  double *y = F(&r->res[0]) + from, eps = attr_float(r->at, A_eps, 1e-5), mean, var;
-  for (i64 c = 0; c < p->c; c++) {
-    channel_stats(p, c, x, &mean, &var);
-    double scale = F(&r->opd[1])[c] / sqrt(var + eps), b = F(&r->opd[2])[c];
-    EACH_OF_CHANNEL(*p, c, at) y[at] = (x[at] - mean) * scale + b;
-    if (first) F(&r->res[1])[c] = mean, F(&r->res[2])[c] = var;
+static void bn_train_channels(const void *arg, i64 from, i64 end) {
+  const bn_job *j = arg;
+  for (i64 c = from; c < end; c++) {
+    double mean, var;
+    channel_stats(j, &j->r->opd[0], c, &mean, &var);
+    bn_apply(j, c, mean, var);
+    if (j->first) j->mean2[c] = mean, j->var2[c] = var;
   }
 }
 
-// Pieces without the first group give zeros for its statistics: they are a sum over the pieces.
-bool ker_batchnorm_train(run *r) {
-  const ker_tensor *x = &r->opd[0];
-  planes p = planes_of(x);
-  i64 samples, from;
-  if (!same_elems(r, 0) || !fits_channels(r, &p, 1, 3) || !samples_of_group(r, 0, &samples)) return false;
-  for (u32 k = 1; k < 3; k++) memset(r->res[k].data, 0, sizeof(double) * (size_t)p.c);
+// Does what is done to groups of samples, one after the other; they are consecutive, and a piece has all of a group or
+// nothing of it. Results 1 and 2 are sums over the pieces: zero where this one gives nothing.
+static bool each_group(run *r, const ker_tensor *x, bn_job *j, i64 samples,
+                       void (*job)(const void *arg, i64 from, i64 end)) {
+  const planes p = planes_of(x);
+  j->r = r, j->eps = attr_float(r->at, A_eps, 1e-5);
+  j->p = (planes){samples, p.c, p.inner};
+  j->mean2 = ZNEWN(r->a, double, p.c), j->var2 = ZNEWN(r->a, double, p.c);
   for (i64 g = 0; samples && g < p.n / samples; g++) {
-    planes q = planes_of_group(&p, g, samples, &from);
-    batchnorm_group(r, &q, from, (x->index[0] ? x->index[0][g * samples] : g) == 0);
+    j->from = g * samples * p.c * p.inner;
+    j->first = (x->index[0] ? x->index[0][g * samples] : g) == 0;
+    ker_deal(r, p.c, samples * p.inner, job, j);
   }
+  r->v->store(r->res[1].data, j->mean2, 1, p.c);
+  r->v->store(r->res[2].data, j->var2, 1, p.c);
   return true;
 }
 
-static void batchnorm_dx_group(run *r, const planes *p, i64 from) {
-  const double *dy = F(&r->opd[0]) + from, *x = F(&r->opd[1]) + from, *g = F(&r->opd[2]);
-  double *dx = F(&r->res[0]) + from, eps = attr_float(r->at, A_eps, 1e-5), n = (double)(p->n * p->inner);
-  for (i64 c = 0; c < p->c; c++) {
+bool ker_batchnorm_train(run *r) {
+  const ker_tensor *x = &r->opd[0];
+  planes p = planes_of(x);
+  i64 samples;
+  if (!same_elems(r, 0) || !fits_channels(r, &p, 1, 3) || !samples_of_group(r, 0, &samples)) return false;
+  bn_job j = {.g = per_channel(r, &r->opd[1]), .b = per_channel(r, &r->opd[2])};
+  return each_group(r, x, &j, samples, bn_train_channels);
+}
+
+static void bn_dx_channels(const void *arg, i64 from, i64 end) {
+  const bn_job *j = arg;
+  const run *r = j->r;
+  const double n = (double)(j->p.n * j->p.inner);
+  for (i64 c = from; c < end; c++) {
     double mean, var, sum = 0, dot = 0;
-    channel_stats(p, c, x, &mean, &var);
-    double inv = 1 / sqrt(var + eps);
-    EACH_OF_CHANNEL(*p, c, at) sum += dy[at], dot += dy[at] * (x[at] - mean) * inv;
-    EACH_OF_CHANNEL(*p, c, at)
-    dx[at] = g[c] * inv * (dy[at] - sum / n - (x[at] - mean) * inv * dot / n);
-    F(&r->res[1])[c] += dot;
-    F(&r->res[2])[c] += sum;
+    channel_stats(j, &r->opd[1], c, &mean, &var);
+    const double inv = 1 / sqrt(var + j->eps);
+    EACH_RUN_OF_CHANNEL(j->p, c, at) {
+      sum += r->v->sum(ker_at(r, &r->opd[0], j->from + at), j->p.inner);
+      dot += r->v->dot(ker_at(r, &r->opd[0], j->from + at), ker_at(r, &r->opd[1], j->from + at), mean,
+                       j->p.inner);
+    }
+    dot *= inv;
+    // dx = g inv (dy - sum / n - (x - mean) inv dot / n)
+    const double k = j->g[c] * inv;
+    EACH_RUN_OF_CHANNEL(j->p, c, at)
+    r->v->affine_of(ker_at(r, &r->res[0], j->from + at), k, ker_at(r, &r->opd[0], j->from + at), sum / n,
+                    -k * inv * dot / n, ker_at(r, &r->opd[1], j->from + at), mean, j->p.inner);
+    j->mean2[c] += dot, j->var2[c] += sum;
   }
 }
 
 bool ker_batchnorm_dx(run *r) { // dy, x, g -> dx, dg, db
   planes p = planes_of(&r->opd[1]);
-  i64 samples, from;
+  i64 samples;
   if (!same_elems(r, 0) || !same_elems(r, 1) || !fits_channels(r, &p, 2, 3)) return false;
   if (!samples_of_group(r, 1, &samples)) return false;
-  for (u32 k = 1; k < 3; k++) memset(r->res[k].data, 0, sizeof(double) * (size_t)p.c);
-  for (i64 g = 0; samples && g < p.n / samples; g++) {
-    planes q = planes_of_group(&p, g, samples, &from);
-    batchnorm_dx_group(r, &q, from);
-  }
-  return true;
+  bn_job j = {.g = per_channel(r, &r->opd[2])};
+  return each_group(r, &r->opd[1], &j, samples, bn_dx_channels);
 }
 
 // ---- group norm: rows are groups of channels -----------------------------------------------------------
@@ -257,6 +327,10 @@ typedef struct {
   rows w;
   i64 groups, each; // channels of a group
 } grouping;
+
+static row_stats stats_of(const run *r, const rows *w, const double *x) {
+  return r->v->stats(x, w->n, w->rms, w->eps);
+}
 
 static bool grouping_of(run *r, const ker_tensor *x, grouping *g) {
   planes p = planes_of(x);
@@ -278,7 +352,7 @@ bool ker_groupnorm(run *r) {
   if (!grouping_of(r, x, &g) || !same_elems(r, 0) || !fits_channels(r, &g.p, 1, 3)) return false;
   for (i64 i = 0; i < g.w.rows; i++) {
     const double *v = F(x) + i * g.w.n;
-    stats s = stats_of(&g.w, v);
+    const row_stats s = stats_of(r, &g.w, v);
     for (i64 k = 0; k < g.w.n; k++) {
       i64 c = channel_of(&g, i, k);
       F(&r->res[0])[i * g.w.n + k] = (v[k] - s.mean) * s.inv * F(&r->opd[1])[c] + F(&r->opd[2])[c];
@@ -295,7 +369,7 @@ bool ker_groupnorm_dx(run *r) { // as layernorm_dx, with a weight per channel
   for (i64 i = 0; i < g.w.rows; i++) {
     const double *v = F(x) + i * g.w.n, *d = F(dy) + i * g.w.n, *weight = F(&r->opd[2]);
     double sum = 0, dot = 0;
-    stats s = stats_of(&g.w, v);
+    const row_stats s = stats_of(r, &g.w, v);
     for (i64 k = 0; k < g.w.n; k++) {
       double t = d[k] * weight[channel_of(&g, i, k)];
       sum += t;
@@ -317,7 +391,7 @@ bool ker_groupnorm_dg(run *r) {
   memset(dg->data, 0, sizeof(double) * (size_t)g.p.c);
   for (i64 i = 0; i < g.w.rows; i++) {
     const double *v = F(x) + i * g.w.n, *d = F(dy) + i * g.w.n;
-    stats s = stats_of(&g.w, v);
+    const row_stats s = stats_of(r, &g.w, v);
     for (i64 k = 0; k < g.w.n; k++) F(dg)[channel_of(&g, i, k)] += d[k] * (v[k] - s.mean) * s.inv;
   }
   return true;

@@ -12,12 +12,15 @@ static bool all_same(run *r) {
   return true;
 }
 
+static void sgd_part(const void *arg, i64 from, i64 end) {
+  const run *r = arg;
+  r->v->sgd(ker_at(r, &r->res[0], from), ker_at(r, &r->opd[0], from), ker_at(r, &r->opd[1], from),
+            attr_float(r->at, A_lr, 0.01), attr_float(r->at, A_weight_decay, 0), end - from);
+}
+
 bool ker_sgd(run *r) {
-  const double *w = F(&r->opd[0]), *g = F(&r->opd[1]);
-  double lr = attr_float(r->at, A_lr, 0.01), decay = attr_float(r->at, A_weight_decay, 0),
-         *out = F(&r->res[0]);
   if (!all_same(r)) return false;
-  for (i64 i = 0, n = ker_elems(&r->opd[0]); i < n; i++) out[i] = w[i] - lr * (g[i] + decay * w[i]);
+  ker_deal(r, ker_elems(&r->opd[0]), 1, sgd_part, r);
   return true;
 }
 
@@ -28,45 +31,58 @@ bool ker_assign(run *r) {
   return true;
 }
 
+static void accumulate_part(const void *arg, i64 from, i64 end) {
+  const run *r = arg;
+  const elementwise add = {.op = OP_add};
+  r->v->binary(&add, ker_at(r, &r->res[0], from), ker_at(r, &r->opd[0], from), 1, ker_at(r, &r->opd[1], from),
+               1, end - from);
+}
+
 bool ker_accumulate(run *r) {
-  const double *x = F(&r->opd[0]), *y = F(&r->opd[1]);
-  double *out = F(&r->res[0]);
   if (!all_same(r)) return false;
-  for (i64 i = 0, n = ker_elems(&r->opd[0]); i < n; i++) out[i] = x[i] + y[i];
+  ker_deal(r, ker_elems(&r->opd[0]), 1, accumulate_part, r);
   return true;
+}
+
+static void momentum_part(const void *arg, i64 from, i64 end) {
+  const run *r = arg;
+  r->v->momentum(ker_at(r, &r->res[0], from), ker_at(r, &r->res[1], from), ker_at(r, &r->opd[0], from),
+                 ker_at(r, &r->opd[1], from), ker_at(r, &r->opd[2], from), attr_float(r->at, A_lr, 0.01),
+                 attr_float(r->at, A_momentum, 0.9), attr_float(r->at, A_weight_decay, 0),
+                 attr_int(r->at, A_nesterov, 0), end - from);
 }
 
 bool ker_momentum(run *r) {
-  const double *w = F(&r->opd[0]), *g = F(&r->opd[1]), *m = F(&r->opd[2]);
-  double lr = attr_float(r->at, A_lr, 0.01), mu = attr_float(r->at, A_momentum, 0.9);
-  double decay = attr_float(r->at, A_weight_decay, 0), *out = F(&r->res[0]), *m2 = F(&r->res[1]);
-  bool ahead = attr_int(r->at, A_nesterov, 0);
   if (!all_same(r)) return false;
-  for (i64 i = 0, n = ker_elems(&r->opd[0]); i < n; i++) {
-    double d = g[i] + decay * w[i], v = mu * m[i] + d;
-    out[i] = w[i] - lr * (ahead ? d + mu * v : v);
-    m2[i] = v;
-  }
+  ker_deal(r, ker_elems(&r->opd[0]), 1, momentum_part, r);
   return true;
 }
 
+typedef struct {
+  const run *r;
+  adam_step s;
+} adam_job;
+
+static void adam_part(const void *arg, i64 from, i64 end) {
+  const adam_job *j = arg;
+  const run *r = j->r;
+  r->v->adam(&j->s, ker_at(r, &r->res[0], from), ker_at(r, &r->res[1], from), ker_at(r, &r->res[2], from),
+             ker_at(r, &r->opd[0], from), ker_at(r, &r->opd[1], from), ker_at(r, &r->opd[2], from),
+             ker_at(r, &r->opd[3], from), end - from);
+}
+
 bool ker_adam(run *r) {
-  const double *w = F(&r->opd[0]), *g = F(&r->opd[1]), *m = F(&r->opd[2]), *v = F(&r->opd[3]);
-  double *out = F(&r->res[0]), *m2 = F(&r->res[1]), *v2 = F(&r->res[2]);
-  bool decoupled = r->op == OP_adamw;
-  double lr = attr_float(r->at, A_lr, 0.001), b1 = attr_float(r->at, A_beta1, 0.9);
-  double b2 = attr_float(r->at, A_beta2, 0.999), eps = attr_float(r->at, A_eps, 1e-8);
-  double decay = attr_float(r->at, A_weight_decay, decoupled ? 0.01 : 0);
-  double step = (double)attr_int(r->at, A_step, 1), c1 = 1 - pow(b1, step), c2 = 1 - pow(b2, step);
+  const bool decoupled = r->op == OP_adamw;
+  adam_step s = {.lr = attr_float(r->at, A_lr, 0.001),
+                 .b1 = attr_float(r->at, A_beta1, 0.9),
+                 .b2 = attr_float(r->at, A_beta2, 0.999),
+                 .eps = attr_float(r->at, A_eps, 1e-8),
+                 .decay = attr_float(r->at, A_weight_decay, decoupled ? 0.01 : 0),
+                 .decoupled = decoupled};
+  const double step = (double)attr_int(r->at, A_step, 1);
+  s.c1 = 1 - pow(s.b1, step), s.c2 = 1 - pow(s.b2, step);
   if (!all_same(r)) return false;
-  for (i64 i = 0, n = ker_elems(&r->opd[0]); i < n; i++) {
-    double d = g[i] + (decoupled ? 0 : decay * w[i]);
-    double mi = b1 * m[i] + (1 - b1) * d, vi = b2 * v[i] + (1 - b2) * d * d;
-    double at = decoupled ? w[i] - lr * decay * w[i] : w[i];
-    out[i] = at - lr * (mi / c1) / (sqrt(vi / c2) + eps);
-    m2[i] = mi;
-    v2[i] = vi;
-  }
+  ker_deal(r, ker_elems(&r->opd[0]), 1, adam_part, &(adam_job){r, s});
   return true;
 }
 

@@ -46,15 +46,6 @@ static i64 int_limit(dtype t, bool lowest) {
     return;                                                                                                  \
   }
 
-static void fold_f64(opcode op, double *ys, i64 sy, const double *xs, i64 sx, i64 n) {
-  switch (op) {
-  case OP_reduce_max: FOLD(double, x > a || x != x ? x : a)
-  case OP_reduce_min: FOLD(double, x < a || x != x ? x : a)
-  case OP_reduce_prod: FOLD(double, a *x)
-  default: FOLD(double, a + x)
-  }
-}
-
 static void fold_i64(opcode op, u64 *ys, i64 sy, const u64 *xs, i64 sx, i64 n, u64 flip) {
   switch (op) {
   case OP_reduce_max: FOLD(u64, (i64)(x ^ flip) > (i64)(a ^ flip) ? x : a)
@@ -64,46 +55,81 @@ static void fold_i64(opcode op, u64 *ys, i64 sy, const u64 *xs, i64 sx, i64 n, u
   }
 }
 
+static double first_of(opcode op) {
+  return op == OP_reduce_max ? -INFINITY : op == OP_reduce_min ? INFINITY : op == OP_reduce_prod;
+}
+
+// Floats are folded in f64. A walk of which one dimension goes is dealt by what stays: rows that become one number each,
+// or columns of rows that are added to each other.
+typedef struct {
+  const run *r;
+  const walk *w;
+  double *y;
+} fold_job;
+
+static void fold_walk(const void *arg, walk *w) {
+  const fold_job *j = arg;
+  const run *r = j->r;
+  do {
+    const void *x = ker_at(r, &r->opd[0], w->off[1]);
+    if (step(w, 0) && step(w, 1) == 1 && step(w, 0) == 1)
+      r->v->fold_rows(r->op, j->y + w->off[0], x, walk_inner(w));
+    else if (!step(w, 0))
+      r->v->fold(r->op, j->y + w->off[0], x, step(w, 1), walk_inner(w));
+    else
+      for (i64 i = 0; i < walk_inner(w); i++)
+        r->v->fold(r->op, j->y + w->off[0] + i * step(w, 0),
+                   ker_at(r, &r->opd[0], w->off[1] + i * step(w, 1)), 1, 1);
+  } while (ker_walk_next(w));
+}
+
+static void fold_columns(const void *arg, i64 from, i64 end) {
+  const fold_job *j = arg;
+  for (i64 i = 0; i < j->w->n[0]; i++)
+    j->r->v->fold_rows(j->r->op, j->y + from, ker_at(j->r, &j->r->opd[0], i * j->w->stride[1][0] + from),
+                       end - from);
+}
+
+static void reduce_floats(const run *r, walk *w, double *y) {
+  fold_job j = {r, w, y};
+  walk merged = *w;
+  if (!ker_walk_begin(&merged)) return;
+  if (merged.nd == 2 && !merged.stride[0][0] && merged.stride[0][1] == 1 && merged.stride[1][1] == 1) {
+    j.w = &merged;
+    ker_deal(r, merged.n[1], merged.n[0], fold_columns, &j);
+  } else if (merged.stride[0][0])
+    ker_walk_deal(r, w, fold_walk, &j);
+  else
+    fold_walk(&j, &merged);
+}
+
 bool ker_reduce(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   bool gone[DIMS_MAX], flt = is_float(x);
   i64 stride[DIMS_MAX], n = ker_elems(y), count = 1;
   if (!reduced_dims(r, x, y, gone, stride)) return false;
-  for (i64 i = 0; i < n; i++) switch (r->op) {
-    case OP_reduce_max:
-    case OP_reduce_min: {
-      bool lowest = r->op == OP_reduce_max;
-      if (flt)
-        F(y)[i] = lowest ? -INFINITY : INFINITY;
-      else
-        I(y)[i] = int_limit(x->t, lowest);
-      break;
-    }
-    default:
-      if (flt)
-        F(y)[i] = r->op == OP_reduce_prod;
-      else
-        I(y)[i] = r->op == OP_reduce_prod;
-    }
   walk w;
   ker_walk_init(&w, x->nd, x->dim);
   ker_walk_add(&w, stride);
   ker_walk_add_dense(&w, x);
-  EACH_RUN(&w) {
-    if (flt)
-      fold_f64(r->op, F(y) + w.off[0], step(&w, 0), F(x) + w.off[1], step(&w, 1), walk_inner(&w));
-    else
-      fold_i64(r->op, (u64 *)I(y) + w.off[0], step(&w, 0), (u64 *)I(x) + w.off[1], step(&w, 1),
-               walk_inner(&w), is_uint(x) ? (u64)1 << 63 : 0);
-  }
-  if (r->op != OP_reduce_mean) return true;
-  for (u32 d = 0; d < x->nd; d++)
+  for (u32 d = 0; d < x->nd && r->op == OP_reduce_mean; d++)
     if (gone[d]) count *= x->whole[d];
-  for (i64 i = 0; i < n; i++)
-    if (flt)
-      F(y)[i] /= (double)count;
-    else
-      I(y)[i] = count ? (is_uint(x) ? (i64)((u64)I(y)[i] / (u64)count) : I(y)[i] / count) : 0;
+  if (flt) {
+    double *sum = NEWN(r->a, double, n);
+    for (i64 i = 0; i < n; i++) sum[i] = first_of(r->op);
+    reduce_floats(r, &w, sum);
+    for (i64 i = 0; i < n && r->op == OP_reduce_mean; i++) sum[i] /= (double)count;
+    r->v->store(y->data, sum, 1, n);
+    return true;
+  }
+  for (i64 i = 0; i < n; i++) I(y)
+  [i] = r->op == OP_reduce_max || r->op == OP_reduce_min ? int_limit(x->t, r->op == OP_reduce_max)
+                                                         : r->op == OP_reduce_prod;
+  EACH_RUN(&w)
+  fold_i64(r->op, (u64 *)I(y) + w.off[0], step(&w, 0), (u64 *)I(x) + w.off[1], step(&w, 1), walk_inner(&w),
+           is_uint(x) ? (u64)1 << 63 : 0);
+  for (i64 i = 0; i < n && r->op == OP_reduce_mean; i++)
+    I(y)[i] = count ? (is_uint(x) ? (i64)((u64)I(y)[i] / (u64)count) : I(y)[i] / count) : 0;
   return true;
 }
 

@@ -88,6 +88,30 @@ const char *ker_mode(const run *r, attr_key k, const char *absent) {
   return a ? sym_str(r->c, a->u.s) : absent;
 }
 
+typedef struct {
+  i64 n;
+  u32 parts;
+  void (*job)(const void *arg, i64 from, i64 end);
+  const void *arg;
+} deal;
+
+static void deal_part(void *arg, u32 i, int thread) {
+  (void)thread;
+  const deal *d = arg;
+  d->job(d->arg, d->n * i / d->parts, d->n * (i + 1) / d->parts);
+}
+
+void ker_deal(const run *r, i64 n, i64 each, void (*job)(const void *arg, i64 from, i64 end),
+              const void *arg) {
+  enum { ALONE = 1 << 18, PARTS = 4 }; // elements that are not worth a thread; parts for each
+  if (r->threads < 2 || n < 2 || n * each < ALONE) {
+    job(arg, 0, n);
+    return;
+  }
+  deal d = {n, (u32)MIN((i64)PARTS * r->threads, n), job, arg};
+  parallel_for(r->threads, d.parts, deal_part, &d);
+}
+
 arena **ker_scratches(run *r, int threads) {
   arena **a = NEWN(r->a, arena *, threads);
   a[0] = r->a;
@@ -154,7 +178,8 @@ bool kernel_run(ctx *c, const ker_args *k, loc where) {
            .nres = k->nres,
            .blob = k->blob,
            .threads = k->threads,
-           .real = real_of(k)};
+           .real = kernels[id].opd == AS_REAL || kernels[id].res == AS_REAL ? real_of(k) : DT_F64};
+  r.v = ker_loops_of(r.real);
   r.opd = operands(&r, k, kernels[id].opd);
   r.res = arena_dup(a, k->res, sizeof *k->res * k->nres);
   const form f = kernels[id].res;

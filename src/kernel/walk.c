@@ -75,6 +75,28 @@ bool ker_walk_next(walk *w) {
   return false;
 }
 
+typedef struct {
+  const walk *w;
+  void (*job)(const void *arg, walk *w);
+  const void *arg;
+} walk_deal;
+
+static void deal_walk(const void *arg, i64 from, i64 end) {
+  const walk_deal *d = arg;
+  walk w = *d->w;
+  if (from == end) return;
+  w.n[0] = end - from;
+  for (u32 j = 0; j < w.nt; j++) w.off[j] = from * w.stride[j][0];
+  d->job(d->arg, &w);
+}
+
+void ker_walk_deal(const run *r, walk *w, void (*job)(const void *arg, walk *w), const void *arg) {
+  if (!ker_walk_begin(w)) return;
+  i64 each = 1;
+  for (u32 d = 1; d < w->nd; d++) each *= w->n[d];
+  ker_deal(r, w->n[0], each, deal_walk, &(walk_deal){w, job, arg});
+}
+
 // One run of n elements, strides in elements.
 static void copy_run(size_t bytes, char *d, i64 sd, const char *s, i64 ss, i64 n) {
   if (sd == 1 && ss == 1) {
