@@ -466,6 +466,8 @@ typedef struct {
   // Returns at once; the data is the caller's again. False: the other end is gone.
   bool (*send)(void *arg, uint32_t to, const void *data, int64_t bytes);
   bool (*receive)(void *arg, uint32_t from, void *data, int64_t bytes); // waits for exactly so many bytes
+  uint32_t
+      threads; // that this rank computes with; 0: one for each core that the process may use. Results do not depend on it
 } heddle_link;
 // What `heddle run` loads to join its ranks: a shared object with a function `heddle_transport_open` of this type.
 // heddle-mpi.so is one. False: it could not, and `error` says why.

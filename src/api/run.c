@@ -41,7 +41,7 @@ static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddl
   }
   heddle_run *r = object_new(p->o.s, sizeof *r, run_fini);
   const eval_link to = {.rank = link->rank, .arg = link->arg, .send = link->send, .receive = link->receive};
-  const eval_opts o = {0};
+  const eval_opts o = {.threads = link->threads ? (int)link->threads : cpu_count()};
   r->p = object_hold(p);
   find_next(r, p->p);
   r->r = eval_rank_new(p->p, &o, &to, inputs->x, inputs->n);

@@ -17,7 +17,7 @@ typedef struct {
 typedef struct {
   bool as_f64; // every floating-point value is computed and stored in f64; otherwise in the program's types
   const char *title; // of the progress bar; NULL: "evaluating"
-  int threads;       // of large products; 0: one. Results do not depend on it
+  int threads;       // of one instruction; 0: one. Results do not depend on it
 } eval_opts;
 
 // Runs main. in: one array per parameter of main, in order; extents must be the parameter's, the element type

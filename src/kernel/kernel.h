@@ -2,10 +2,9 @@
 //
 // Idea: a kernel sees one rank's pieces. A piece knows the global index of each of its elements, so that the
 // few operators whose meaning depends on where an element lies (means, masks, picks by index, random numbers)
-// give on the pieces exactly what they give on the whole; all others never look. Two types are computed with:
-// every floating-point type as f64, every integer type as i64 with the stored type's wrap-around. Results are
-// rounded once, to nearest even, when they are stored. Not fast by a vendor library's measure, but products
-// and convolutions run at several GFLOP/s, since plans are verified with them.
+// give on the pieces exactly what they give on the whole; all others never look. Floats are computed as f64, but as
+// f32 by the operators of networks where all floats are stored so, with sums in f64 except those of a BLAS; every integer
+// type as i64 with the stored type's wrap-around. Results are rounded to nearest even when they are stored.
 #ifndef HEDDLE_KERNEL_H
 #define HEDDLE_KERNEL_H
 #include "op/op.h"

@@ -3,6 +3,7 @@
 //
 // Idea: a send copies and leaves, so that no rank waits for another one to come to its receive; what is under way is
 // looked at whenever this rank communicates, for MPI moves nothing by itself.
+#define _GNU_SOURCE // sched_getaffinity
 #include <heddle.h>
 #include <mpi.h>
 #include <sched.h>
@@ -85,6 +86,29 @@ static void close_all(void *arg, bool failed) {
   MPI_Finalize();
 }
 
+// The cores that this rank may use, shared with the ranks of this machine that may use them too. 0: not known.
+static uint32_t cores(void) {
+  MPI_Comm here;
+  cpu_set_t own, both;
+  int n = 0, sharing = 0;
+  CPU_ZERO(&own);
+  if (sched_getaffinity(0, sizeof own, &own)) CPU_ZERO(&own);
+  if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here) != MPI_SUCCESS)
+    return 0;
+  MPI_Comm_size(here, &n);
+  cpu_set_t *all = calloc((size_t)n, sizeof *all);
+  if (!all) abort();
+  MPI_Allgather(&own, sizeof own, MPI_BYTE, all, sizeof own, MPI_BYTE, here);
+  for (int k = 0; k < n; k++) {
+    CPU_AND(&both, &own, &all[k]);
+    sharing += CPU_COUNT(&both) > 0;
+  }
+  free(all);
+  MPI_Comm_free(&here);
+  const int each = sharing ? CPU_COUNT(&own) / sharing : 0;
+  return (uint32_t)(sharing && each < 1 ? 1 : each);
+}
+
 bool heddle_transport_open(heddle_transport *out, char *error, size_t size);
 bool heddle_transport_open(heddle_transport *out, char *error, size_t size) {
   int rank, ranks;
@@ -94,8 +118,9 @@ bool heddle_transport_open(heddle_transport *out, char *error, size_t size) {
   }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  *out = (heddle_transport){.ranks = (uint32_t)ranks,
-                            .link = {.rank = (uint32_t)rank, .send = send_to, .receive = receive_from},
-                            .close = close_all};
+  *out = (heddle_transport){
+      .ranks = (uint32_t)ranks,
+      .link = {.rank = (uint32_t)rank, .send = send_to, .receive = receive_from, .threads = cores()},
+      .close = close_all};
   return true;
 }
