@@ -1,9 +1,8 @@
 // conv.c - what slides a window over the spatial dimensions: convolution, its two gradients, pooling.
 //
-// Idea: once the borders are padded, convolution is a plain sum of products whose spatial address is
-// stride * output + dilation * tap, so ker_contract() does all of it; the gradient for x writes overlapping
-// places and therefore goes tap by tap. Pooling clips its windows instead of padding, because the borders do
-// not take part.
+// Idea: once the borders are padded and the windows written out as columns of a matrix, convolution and its gradients are
+// products. How they are cut depends on extents alone, so that no result depends on the threads. Pooling clips its
+// windows instead of padding, because the borders do not take part.
 #include "kernel/internal.h"
 
 typedef struct {
@@ -67,119 +66,274 @@ static const void *pad_borders(run *r, const ker_tensor *x, const window *w, con
   return frame;
 }
 
-// The letters of a convolution y[n,f,o] = x[n,c,p] w[f,c,k]. `role`: which of a, b, c are x, w and y.
+// ---- convolution -----------------------------------------------------------------------------------------
+// Images are taken in turns, several where they are small. Of each the windows become columns: a matrix with a row for
+// every channel and tap and a column for every place of the output.
 typedef struct {
-  i64 *x, *w, *y;
-} place;
-static place place_of(letter *l, const char *role) {
-  i64 *at[3] = {&l->a, &l->b, &l->c};
-  return (place){at[role[0] - 'a'], at[role[1] - 'a'], at[role[2] - 'a']};
-}
-static u8 mark(const char *role, const char *of) {
-  u8 in = 0;
-  for (; *of; of++) {
-    char at = role[*of == 'x' ? 0 : *of == 'w' ? 1 : 2];
-    in |= (u8)(at == 'a' ? IN_A : at == 'b' ? IN_B : IN_C);
-  }
-  return in;
+  run *r;
+  window win;
+  i64 dim[DIMS_MAX];                 // of x with its borders
+  i64 images, groups, cw, fg;        // channels and filters of a group
+  i64 taps, places, turn;            // of the window; of the output of one image; images of a turn
+  i64 wdim[DIMS_MAX], out[DIMS_MAX]; // spatial extents
+  const void *x, *w, *dy;            // x: with borders
+  void *to;
+  dtype t, result; // of elements
+  bool as_it_is;   // columns are x itself
+  arena **temp;    // by thread
+  int inner;       // threads of the products of a part: 1 where parts are dealt to threads
+} conv;
+
+static i64 product_of(const i64 *n, u32 count) {
+  i64 p = 1;
+  for (u32 k = 0; k < count; k++) p *= n[k];
+  return p;
 }
 
-static bool conv_letters(run *r, contraction *k, const char *role, const i64 *xdim, const ker_tensor *w,
-                         const ker_tensor *y, const window *win, bool taps) {
-  i64 xs[DIMS_MAX], ws[DIMS_MAX], ys[DIMS_MAX], cw = w->dim[1], f = w->dim[0];
-  ker_strides(w->nd, xdim, xs);
-  ker_strides(w->nd, w->dim, ws);
-  ker_strides(w->nd, y->dim, ys);
-  i64 groups = cw ? xdim[1] / cw : 1;
-  if (cw && xdim[1] % cw) return ker_misfit(r, "channels", xdim[1], cw);
-  if (y->dim[0] != xdim[0]) return ker_misfit(r, "batch", y->dim[0], xdim[0]);
-  if (y->dim[1] != f || (groups && f % groups)) return ker_misfit(r, "filters", f, y->dim[1]);
-  i64 fg = groups ? f / groups : 0;
-#define LETTER(count, of, sx, sw, sy)                                                                        \
-  {                                                                                                          \
-    letter *l = &k->l[k->n++];                                                                               \
-    *l = (letter){.n = (count), .in = mark(role, of)};                                                       \
-    place p = place_of(l, role);                                                                             \
-    *p.x = (sx), *p.w = (sw), *p.y = (sy);                                                                   \
-  }
-  LETTER(groups, "xwy", cw * xs[1], fg * ws[0], fg * ys[1])
-  LETTER(xdim[0], "xy", xs[0], 0, ys[0])
-  LETTER(fg, "wy", 0, ws[0], ys[1])
-  LETTER(cw, "xw", xs[1], ws[1], 0)
-  for (u32 i = 0; i < win->n; i++) LETTER(y->dim[2 + i], "xy", win->stride[i] * xs[2 + i], 0, ys[2 + i])
-  for (u32 i = 0; i < win->n && taps; i++)
-    LETTER(w->dim[2 + i], "xw", win->dilation[i] * xs[2 + i], ws[2 + i], 0)
-#undef LETTER
+static bool conv_of(run *r, conv *v, const ker_tensor *x, const ker_tensor *w, const ker_tensor *y) {
+  enum { PLACES = 256 }; // of a turn: products with fewer columns are slow
+  *v = (conv){.r = r, .win = window_of(r, w->nd - 2, w->dim + 2), .t = r->opd[0].t, .result = ker_result(r)};
+  padded_dims(x, &v->win, y->dim + 2, v->dim);
+  v->cw = w->dim[1], v->groups = v->cw ? x->dim[1] / v->cw : 1, v->images = x->dim[0];
+  if (v->cw && x->dim[1] % v->cw) return ker_misfit(r, "channels", x->dim[1], v->cw);
+  if (y->dim[0] != x->dim[0]) return ker_misfit(r, "batch", y->dim[0], x->dim[0]);
+  if (y->dim[1] != w->dim[0] || (v->groups && w->dim[0] % v->groups))
+    return ker_misfit(r, "filters", w->dim[0], y->dim[1]);
+  v->fg = v->groups ? w->dim[0] / v->groups : 0;
+  memcpy(v->wdim, w->dim + 2, sizeof(i64) * v->win.n), memcpy(v->out, y->dim + 2, sizeof(i64) * v->win.n);
+  v->taps = product_of(v->wdim, v->win.n), v->places = product_of(v->out, v->win.n);
+  v->turn = v->places ? MAX(MIN(PLACES / v->places, v->images), 1) : 1;
+  bool steps = false;
+  for (u32 i = 0; i < v->win.n; i++) steps = steps || v->win.stride[i] != 1;
+  v->as_it_is = v->turn == 1 && v->taps == 1 && !steps && !any_border(x, v->dim);
   return true;
 }
 
-static bool add_bias(run *r, const ker_tensor *y, const ker_tensor *b) {
-  i64 inner = ker_span(y, 2, y->nd), f = y->dim[1], planes = y->dim[0] * f;
-  if (ker_elems(b) != f) return ker_misfit(r, "bias", ker_elems(b), f);
+// The copy between columns (first) and x of `images` images from n: channels [c, end) of group g. NULL: where x begins.
+static walk column_walk(const conv *v, i64 n, i64 images, i64 g, i64 c, i64 end, i64 *from) {
+  const u32 k = v->win.n;
+  i64 extent[WALK_DIMS], col[WALK_DIMS], x[WALK_DIMS], xs[DIMS_MAX];
+  ker_strides(k + 2, v->dim, xs);
+  extent[0] = end - c, x[0] = xs[1];
+  extent[1 + k] = images, x[1 + k] = xs[0];
+  for (u32 i = 0; i < k; i++) {
+    extent[1 + i] = v->wdim[i], x[1 + i] = v->win.dilation[i] * xs[2 + i];
+    extent[2 + k + i] = v->out[i], x[2 + k + i] = v->win.stride[i] * xs[2 + i];
+  }
+  ker_strides(2 + 2 * k, extent, col);
+  walk w;
+  ker_walk_init(&w, 2 + 2 * k, extent);
+  ker_walk_add(&w, col);
+  ker_walk_add(&w, x);
+  *from = n * xs[0] + (g * v->cw + c) * xs[1];
+  return w;
+}
+
+static const void *columns(const conv *v, arena *a, i64 n, i64 images, i64 g, i64 c, i64 end) {
+  const size_t bytes = dtype_bytes(v->t);
+  i64 from;
+  walk w = column_walk(v, n, images, g, c, end, &from);
+  const char *x = (const char *)v->x + (size_t)from * bytes;
+  if (v->as_it_is) return x;
+  void *col = arena_alloc(a, (size_t)((end - c) * v->taps * images * v->places) * bytes);
+  ker_walk_copy(&w, bytes, col, x);
+  return col;
+}
+
+// y as a matrix of filters and places, of several images: the copy between it (first) and y.
+static walk filter_walk(const conv *v, i64 images) {
+  const i64 extent[3] = {v->fg, images, v->places}, y[3] = {v->places, v->groups * v->fg * v->places, 1};
+  i64 own[3];
+  ker_strides(3, extent, own);
+  walk w;
+  ker_walk_init(&w, 3, extent);
+  ker_walk_add(&w, own);
+  ker_walk_add(&w, y);
+  return w;
+}
+static i64 filter_place(const conv *v, i64 n, i64 g) { return (n * v->groups + g) * v->fg * v->places; }
+
+static const void *gradient_of(const conv *v, arena *a, i64 n, i64 images, i64 g) {
+  const size_t bytes = dtype_bytes(v->t);
+  const char *dy = (const char *)v->dy + (size_t)filter_place(v, n, g) * bytes;
+  if (images == 1) return dy;
+  void *m = arena_alloc(a, (size_t)(v->fg * images * v->places) * bytes);
+  walk w = filter_walk(v, images);
+  ker_walk_copy(&w, bytes, m, dy);
+  return m;
+}
+
+static run inside(const conv *v, int thread) {
+  run r = *v->r;
+  r.a = v->temp[thread], r.threads = v->inner;
+  return r;
+}
+
+// A part: a turn of images of one group.
+static void part_of(const conv *v, u32 i, i64 *n, i64 *images, i64 *g) {
+  *n = i / v->groups * v->turn, *g = i % v->groups;
+  *images = MIN(v->turn, v->images - *n);
+}
+
+static void deal_turns(conv *v, void (*job)(void *arg, u32 i, int thread)) {
+  const i64 parts = (v->images + v->turn - 1) / v->turn * v->groups;
+  const int threads = v->r->threads > 1 && parts >= v->r->threads ? v->r->threads : 1;
+  v->temp = ker_scratches(v->r, threads), v->inner = threads > 1 ? 1 : v->r->threads;
+  assert(parts <= INT32_MAX);
+  parallel_for(threads, (u32)parts, job, v);
+  ker_scratches_free(v->temp, threads);
+}
+
+static void forward_part(void *arg, u32 i, int thread) { // y = w columns
+  const conv *v = arg;
+  run r = inside(v, thread);
+  i64 n, images, g;
+  part_of(v, i, &n, &images, &g);
+  const arena_mark_t mark = arena_mark(r.a);
+  const i64 p = images * v->places, deep = v->cw * v->taps, size = dtype_bytes(v->result);
+  char *y = (char *)v->to + filter_place(v, n, g) * size;
+  void *c = images > 1 ? arena_alloc(r.a, (size_t)(v->fg * p * size)) : y;
+  ker_contract(&r, &(contraction){.t = v->t,
+                                  .to = v->result,
+                                  .a = (const char *)v->w + g * v->fg * deep * (i64)dtype_bytes(v->t),
+                                  .b = columns(v, r.a, n, images, g, 0, v->cw),
+                                  .c = c,
+                                  .n = 3,
+                                  .l = {{v->fg, deep, 0, p, IN_A | IN_C},
+                                        {p, 0, 1, 1, IN_B | IN_C},
+                                        {deep, 1, p, 0, IN_A | IN_B}}});
+  if (images > 1) {
+    walk own = filter_walk(v, images), back;
+    ker_walk_init(&back, own.nd, own.n);
+    ker_walk_add(&back, own.stride[1]), ker_walk_add(&back, own.stride[0]);
+    ker_walk_copy(&back, (size_t)size, y, c);
+  }
+  arena_release(r.a, mark);
+}
+
+static void add_bias(run *r, const ker_tensor *y, const ker_tensor *b) {
+  const i64 inner = ker_span(y, 2, y->nd), f = y->dim[1];
   u64 *wide = NEWN(r->a, u64, f);
   if (is_float(b))
     ker_load_f64((double *)wide, b->t, b->data, f);
   else
     ker_load_i64((i64 *)wide, b->t, b->data, f);
-  for (i64 p = 0; p < planes; p++)
-    for (i64 i = p * inner; i < (p + 1) * inner; i++)
-      if (is_float(b))
-        F(y)[i] += ((double *)wide)[p % f];
-      else
-        I(y)[i] += ((i64 *)wide)[p % f];
-  return true;
+  for (i64 p = 0; p < y->dim[0] * f; p++)
+    if (is_float(b))
+      r->v->affine(ker_at(r, y, p * inner), 1, ker_at(r, y, p * inner), 0, ((double *)wide)[p % f], inner);
+    else
+      for (i64 i = p * inner; i < (p + 1) * inner; i++) I(y)[i] += ((i64 *)wide)[p % f];
 }
 
 bool ker_conv(run *r) {
   const ker_tensor *x = &r->opd[0], *w = &r->opd[1], *y = &r->res[0];
-  window win = window_of(r, x->nd - 2, w->dim + 2);
-  i64 dim[DIMS_MAX] = {0};
-  padded_dims(x, &win, y->dim + 2, dim);
-  contraction k = {.t = x->t, .to = is_float(&r->res[0]) ? DT_F64 : DT_I64, .b = w->data, .c = y->data};
-  if (!conv_letters(r, &k, "abc", dim, w, y, &win, true)) return false;
-  k.a = pad_borders(r, x, &win, dim);
-  ker_contract(r, &k);
-  return r->nopd < 3 || add_bias(r, y, &r->opd[2]);
+  conv v;
+  if (!conv_of(r, &v, x, w, y)) return false;
+  if (r->nopd > 2 && ker_elems(&r->opd[2]) != y->dim[1])
+    return ker_misfit(r, "bias", ker_elems(&r->opd[2]), y->dim[1]);
+  v.x = pad_borders(r, x, &v.win, v.dim), v.w = w->data, v.to = y->data;
+  deal_turns(&v, forward_part);
+  if (r->nopd > 2) add_bias(r, y, &r->opd[2]);
+  return true;
+}
+
+// dw = dy columns^T, image after image, for some channels.
+static u32 channel_parts(const conv *v) {
+  enum { ROWS = 128, MOST = 8 };
+  return (u32)MAX(MIN(MIN(v->cw * v->taps / ROWS, (i64)MOST), v->cw), 1);
+}
+
+static void weight_part(void *arg, u32 i, int thread) {
+  const conv *v = arg;
+  run r = inside(v, thread);
+  const u32 parts = channel_parts(v), part = i % parts;
+  const i64 g = i / parts, c = v->cw * part / parts, end = v->cw * (part + 1) / parts,
+            size = dtype_bytes(v->result);
+  const i64 rows = (end - c) * v->taps, deep = v->cw * v->taps;
+  for (i64 n = 0; n < v->images; n += v->turn) {
+    const arena_mark_t mark = arena_mark(r.a);
+    const i64 images = MIN(v->turn, v->images - n), p = images * v->places;
+    ker_contract(&r, &(contraction){.t = v->t,
+                                    .to = v->result,
+                                    .a = gradient_of(v, r.a, n, images, g),
+                                    .b = columns(v, r.a, n, images, g, c, end),
+                                    .c = (char *)v->to + (g * v->fg * deep + c * v->taps) * size,
+                                    .add = n > 0,
+                                    .n = 3,
+                                    .l = {{v->fg, p, 0, deep, IN_A | IN_C},
+                                          {rows, 0, p, 1, IN_B | IN_C},
+                                          {p, 1, 1, 0, IN_A | IN_B}}});
+    arena_release(r.a, mark);
+  }
 }
 
 bool ker_conv_dw(run *r) {
   const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *dw = &r->res[0];
-  window win = window_of(r, x->nd - 2, dw->dim + 2);
-  i64 dim[DIMS_MAX] = {0};
-  padded_dims(x, &win, dy->dim + 2, dim);
-  contraction k = {.t = x->t, .to = is_float(&r->res[0]) ? DT_F64 : DT_I64, .a = dy->data, .c = dw->data};
-  if (!conv_letters(r, &k, "bca", dim, dw, dy, &win, true)) return false;
-  k.b = pad_borders(r, x, &win, dim);
-  ker_contract(r, &k);
+  conv v;
+  if (!conv_of(r, &v, x, dw, dy)) return false;
+  v.x = pad_borders(r, x, &v.win, v.dim), v.dy = dy->data, v.to = dw->data;
+  const u32 parts = (u32)v.groups * channel_parts(&v);
+  const int threads = MAX(MIN(r->threads, (int)parts), 1);
+  if (!v.images) memset(dw->data, 0, (size_t)ker_elems(dw) * dtype_bytes(v.result));
+  v.temp = ker_scratches(r, threads), v.inner = threads > 1 ? 1 : r->threads;
+  parallel_for(threads, parts, weight_part, &v);
+  ker_scratches_free(v.temp, threads);
   return true;
+}
+
+// Adds columns to the places that they were taken from.
+static void add_columns(const run *r, dtype t, walk *w, void *x, const void *col) {
+  const elementwise add = {.op = OP_add};
+  const i64 size = dtype_bytes(t);
+  EACH_RUN(w) {
+    const i64 n = walk_inner(w), sx = step(w, 1), sc = step(w, 0);
+    char *to = (char *)x + w->off[1] * size;
+    const char *from = (const char *)col + w->off[0] * size;
+    if (t == DT_I64)
+      for (i64 i = 0; i < n; i++) ((i64 *)to)[i * sx] += ((const i64 *)from)[i * sc];
+    else if (sx == 1 && sc == 1)
+      r->v->binary(&add, to, to, 1, from, 1, n);
+    else if (t == DT_F32)
+      for (i64 i = 0; i < n; i++) ((float *)to)[i * sx] += ((const float *)from)[i * sc];
+    else
+      for (i64 i = 0; i < n; i++) ((double *)to)[i * sx] += ((const double *)from)[i * sc];
+  }
+}
+
+static void image_part(void *arg, u32 i, int thread) { // columns of dx = w^T dy
+  const conv *v = arg;
+  run r = inside(v, thread);
+  i64 n, images, g, from;
+  part_of(v, i, &n, &images, &g);
+  const arena_mark_t mark = arena_mark(r.a);
+  const i64 p = images * v->places, deep = v->cw * v->taps, size = dtype_bytes(v->result);
+  walk w = column_walk(v, n, images, g, 0, v->cw, &from);
+  char *x = (char *)v->to + from * size;
+  void *col = v->as_it_is ? x : arena_alloc(r.a, (size_t)(deep * p * size));
+  ker_contract(&r, &(contraction){.t = v->t,
+                                  .to = v->result,
+                                  .a = (const char *)v->w + g * v->fg * deep * (i64)dtype_bytes(v->t),
+                                  .b = gradient_of(v, r.a, n, images, g),
+                                  .c = col,
+                                  .n = 3,
+                                  .l = {{deep, 1, 0, p, IN_A | IN_C},
+                                        {p, 0, 1, 1, IN_B | IN_C},
+                                        {v->fg, deep, p, 0, IN_A | IN_B}}});
+  if (!v->as_it_is) add_columns(&r, v->result, &w, x, col);
+  arena_release(r.a, mark);
 }
 
 bool ker_conv_dx(run *r) {
   const ker_tensor *dy = &r->opd[0], *w = &r->opd[1], *dx = &r->res[0];
-  window win = window_of(r, w->nd - 2, w->dim + 2);
-  i64 dim[DIMS_MAX] = {0}, n = 1, xs[DIMS_MAX], ws[DIMS_MAX];
-  padded_dims(dx, &win, dy->dim + 2, dim);
-  for (u32 d = 0; d < dx->nd; d++) n *= dim[d];
-  ker_strides(dx->nd, dim, xs);
-  ker_strides(w->nd, w->dim, ws);
-  u64 *frame = ZNEWN(r->a, u64, n);
-  contraction k = {.t = dy->t, .to = is_float(&r->res[0]) ? DT_F64 : DT_I64, .a = dy->data, .add = true};
-  if (!conv_letters(r, &k, "cba", dim, w, dy, &win, false)) return false;
-  walk taps; // one product for every tap: its outputs are distinct places
-  ker_walk_init(&taps, win.n, w->dim + 2);
-  i64 sx[DIMS_MAX];
-  for (u32 i = 0; i < win.n; i++) sx[i] = xs[2 + i] * win.dilation[i];
-  ker_walk_add(&taps, sx);
-  ker_walk_add(&taps, ws + 2);
-  EACH_RUN(&taps) {
-    for (i64 i = 0; i < walk_inner(&taps); i++) {
-      k.c = frame + taps.off[0] + i * step(&taps, 0);
-      k.b = (const char *)w->data + (size_t)(taps.off[1] + i * step(&taps, 1)) * dtype_bytes(w->t);
-      ker_contract(r, &k);
-    }
-  }
-  memset(dx->data, 0, 8 * (size_t)ker_elems(dx)); // negative pads leave elements that no window saw
-  frame_copy(r, dx, &win, dim, frame, 8, false);
+  conv v;
+  if (!conv_of(r, &v, dx, w, dy)) return false;
+  const size_t bytes = dtype_bytes(v.result);
+  v.w = w->data, v.dy = dy->data, v.to = dx->data;
+  if (!v.as_it_is) v.to = arena_zalloc(r->a, (size_t)product_of(v.dim, dx->nd) * bytes);
+  deal_turns(&v, image_part);
+  if (v.as_it_is) return true;
+  memset(dx->data, 0, bytes * (size_t)ker_elems(dx)); // negative pads leave elements that no window saw
+  frame_copy(r, dx, &v.win, v.dim, v.to, bytes, false);
   return true;
 }
 

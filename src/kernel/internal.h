@@ -56,11 +56,11 @@ void ker_scratches_free(arena **a, int threads);
 // ---- walks over several tensors at once (walk.c) -------------------------------------------------------
 // A walk visits every point of an iteration space; every tensor has a stride per dimension (0 where it does
 // not vary). The innermost dimension is the caller's loop: n[nd-1] points with strides step(w, j).
-enum { WALK_TENSORS = 5 };
+enum { WALK_TENSORS = 5, WALK_DIMS = 2 * DIMS_MAX };
 typedef struct {
   u32 nd, nt;
-  i64 n[DIMS_MAX + 4], stride[WALK_TENSORS][DIMS_MAX + 4];
-  i64 at[DIMS_MAX + 4], off[WALK_TENSORS];
+  i64 n[WALK_DIMS], stride[WALK_TENSORS][WALK_DIMS];
+  i64 at[WALK_DIMS], off[WALK_TENSORS];
 } walk;
 void ker_walk_init(walk *w, u32 nd, const i64 *n);
 // The next tensor: by strides; of the space's own extents; aligned at the right (false if that does not fit).

@@ -65,7 +65,7 @@ static bool split_letters(matrices *x, const contraction *k) {
   memcpy(x->k.l, all.l, sizeof all.l);
   x->inner = merged(k, IN_A | IN_B);
   if (!take_letter(x, k, IN_A | IN_C, &x->m) || !take_letter(x, k, IN_B | IN_C, &x->n)) return false;
-  return x->k.n + x->inner.n + 2 <= DIMS_MAX + 4;
+  return x->k.n + x->inner.n + 2 <= WALK_DIMS;
 }
 
 // The other way round: the result's rows are columns.
@@ -85,8 +85,8 @@ static void exchange(contraction *k) {
 
 // An operand's elements next to each other, as the result's type: batch, rows or columns, inner index. Strides follow.
 static const void *packed(run *r, matrices *x, int tensor) {
-  letter *l[DIMS_MAX + 4];
-  i64 extent[DIMS_MAX + 4], from[DIMS_MAX + 4], to[DIMS_MAX + 4], count = 1;
+  letter *l[WALK_DIMS];
+  i64 extent[WALK_DIMS], from[WALK_DIMS], to[WALK_DIMS], count = 1;
   u32 nd = 0, n = 0;
   for (u32 i = 0; i < x->k.n; i++) l[n++] = &x->k.l[i];
   l[n++] = tensor == FROM_A ? &x->m : &x->n;

@@ -29,7 +29,7 @@ void ker_walk_add_dense(walk *w, const ker_tensor *t) {
 
 bool ker_walk_add_broadcast(walk *w, const ker_tensor *t) {
   if (t->nd > w->nd) return false;
-  i64 own[DIMS_MAX], stride[DIMS_MAX + 4] = {0};
+  i64 own[DIMS_MAX], stride[WALK_DIMS] = {0};
   ker_strides(t->nd, t->dim, own);
   u32 lead = w->nd - t->nd;
   for (u32 d = 0; d < t->nd; d++) {
