@@ -20,7 +20,6 @@ static double gelu_slope(double x) { // x P(x), P the normal distribution: P + x
   return 0.5 * erfc(-x * 0.70710678118654752440) + x * 0.39894228040143267794 * exp(-0.5 * x * x);
 }
 
-// Called with the set that is compiled next.
 #define IS_F32   1
 #define REAL     float
 #define OF(s, d) s
@@ -77,9 +76,11 @@ static double gelu_slope(double x) { // x P(x), P the normal distribution: P + x
 #endif
 #endif
 
+const ker_loops *ker_loops_plain(dtype t) { return t == DT_F32 ? &loops_f32 : &loops_f64; }
+
 const ker_loops *ker_loops_of(dtype t) {
 #ifdef WIDER
   if (__builtin_cpu_supports("avx2")) return t == DT_F32 ? &loops_f32_wide : &loops_f64_wide;
 #endif
-  return t == DT_F32 ? &loops_f32 : &loops_f64;
+  return ker_loops_plain(t);
 }

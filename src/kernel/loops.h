@@ -56,5 +56,6 @@ typedef struct {
                const void *v, i64 n);
 } ker_loops;
 
-const ker_loops *ker_loops_of(dtype t); // t: f32 or f64
+const ker_loops *ker_loops_of(dtype t);    // t: f32 or f64
+const ker_loops *ker_loops_plain(dtype t); // for the registers that every machine has: the same numbers
 #endif
