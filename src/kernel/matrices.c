@@ -7,7 +7,7 @@
 
 // A part has at least PART multiplications and EDGE rows or columns: less is not worth packing the other operand again.
 // Rows or columns in several letters are a batch only if matrices are not SHORT.
-enum { PART = 1 << 27, EDGE = 320, PARTS_MAX = 16, SHORT = 16, ALONE = 1 << 20 };
+enum { PART = 1 << 27, EDGE = 512, PARTS_MAX = 16, SHORT = 16, ALONE = 1 << 20 };
 
 typedef struct {
   u32 n;

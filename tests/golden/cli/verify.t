@@ -17,7 +17,7 @@ h.0.w.m.new     1,024         2.77556e-17   6.4375e-14
 h.3.w.m.new     1,024         5.55112e-17  5.09955e-14
 h.1.w.m.new     1,024         2.08167e-17  4.44496e-14
 h.2.w.v.new     1,024         1.73472e-18  1.24729e-15
-result 0            1         2.84217e-14  8.43191e-16
+h.3.w.v.new     1,024         1.73472e-18  5.23082e-16
 ... and 7 more
 $ heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 4 --seq 8 --tensor 4 --json | head -12
 {
@@ -26,12 +26,12 @@ $ heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 4 --seq 8 --ten
   "shrunk": null,
   "results": 1,
   "elements": 2048,
-  "worst": 1.5666608010868118e-13,
+  "worst": 1.8816582158688604e-13,
   "tolerance": 1e-09,
   "passed": true,
   "told": true,
   "differences": [
-    {"name": "result 0", "elements": 2048, "max_abs": 1.3322676295501878e-15, "max_rel": 1.5666608010868118e-13, "told": 2048, "not_finite": 0, "rounding": false}
+    {"name": "result 0", "elements": 2048, "max_abs": 1.7208456881689926e-15, "max_rel": 1.8816582158688604e-13, "told": 2048, "not_finite": 0, "rounding": false}
 $ heddle verify mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --tolerance 1e-30
 model      mlp-xs:layers=2,hidden=8
 plan       dp=2 tp=1 pp=1
@@ -64,7 +64,7 @@ plan        dp=4 tp=1 pp=1 mb=2
 batch norm  statistics over 3 of 24 samples
 results     23
 elements    1,849
-worst       4.09743e-13
+worst       2.08686e-13
 tolerance   1e-09
 $ heddle verify examples/batchnorm.heddle --train --data 4 --microbatches 2 --batchnorm sync --json | head -8
 {
@@ -74,7 +74,7 @@ $ heddle verify examples/batchnorm.heddle --train --data 4 --microbatches 2 --ba
   "shrunk": null,
   "results": 23,
   "elements": 1849,
-  "worst": 1.4804634867273872e-12,
+  "worst": 4.451912818061055e-13,
 $ heddle plan examples/batchnorm.heddle --train --data 4 --microbatches 2 --machine laptop --zero 0 --recompute none -o bn.plan | tail -5
 batch norm   statistics over 3 of 24 samples
 one device   0.56x the time, 125.8 us: --devices 1
@@ -135,12 +135,12 @@ model      tests/golden/plan/two_stages.heddle
 plan       two stages
 results    1
 elements   1
-worst      8.88178e-16
+worst      0
 tolerance  1e-09
 verdict    INCONCLUSIVE: the results are equal, but a wrong plan could give the same
 
-result    elements  largest difference     relative
-result 0         1         7.10543e-15  8.88178e-16
+result    elements  largest difference  relative
+result 0         1                   0         0
 error[E0702]: no result depends on the inputs, so nothing is proved: result 0 (8)
   --> tests/golden/plan/two_stages.heddle:6:6
    6 | func @main(%x: f32[8,16], %a: f32[16,16] weight, %b: f32[16,16] weight) -> (f32[]) {
@@ -152,19 +152,19 @@ model      bert-base:layers=2,hidden=24,heads=4,vocab=30
 plan       dp=2 tp=2 pp=2 mb=2 zero=3
 results    115
 elements   58,667
-worst      9.2657e-13
+worst      1.41441e-12
 tolerance  1e-09
 verdict    equal: the plan computes what the model computes
 
-result                elements  largest difference     relative
-h.0.mlp.up.grad          2,304         3.46945e-17   9.2657e-13
-h.1.mlp.down.grad        2,304         4.85723e-17   9.2515e-13
-h.1.mlp.up.grad          2,304         7.63278e-17  8.81375e-13
-h.0.mlp.down.grad        2,304         5.55112e-17   6.5546e-13
-h.0.attn.qkv.grad        1,728         6.93889e-17  5.91235e-13
-h.1.attn.qkv.grad        1,728         6.93889e-17  5.61112e-13
-h.0.mlp.up.bias.grad        96         1.73472e-17  4.48383e-13
-head.grad                  576           6.245e-17  4.45052e-13
-word.grad                  720         6.93889e-17   3.1007e-13
-h.1.attn.out.grad          576         4.16334e-17  2.11628e-13
+result                  elements  largest difference     relative
+h.0.mlp.down.grad          2,304           6.245e-17  1.41441e-12
+h.1.mlp.down.grad          2,304         4.16334e-17   1.0675e-12
+h.1.mlp.up.grad            2,304         4.85723e-17  1.00256e-12
+word.grad                    720         9.02056e-17   6.2014e-13
+h.0.mlp.up.grad            2,304          3.1225e-17   4.7664e-13
+head.grad                    576         1.38778e-16  4.75628e-13
+h.0.attn.qkv.grad          1,728         8.32667e-17  3.82264e-13
+h.1.attn.qkv.grad          1,728         5.55112e-17  2.62017e-13
+h.1.attn.out.grad            576         3.46945e-17  1.50267e-13
+h.1.attn.qkv.bias.grad        72         5.55112e-17  9.95725e-14
 ... and 105 more
