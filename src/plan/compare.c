@@ -317,9 +317,8 @@ bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *
                  verify_report *r) {
   static const double elem_bytes =
       0.7 * sizeof(double); // so much of all values is alive at the peak of a step
-  // Who allows more memory allows more time.
   double memory = o->memory_bytes > 0 ? (double)o->memory_bytes : 1e9,
-         points = o->points > 0 ? o->points : 2e9 * fmax(1, memory / 1e9);
+         points = o->points > 0 ? o->points : 2e9;
   double elems, most;
   pl = planner_formed(pl, pn);
   if (!pl) return false;
