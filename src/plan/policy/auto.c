@@ -1,0 +1,173 @@
+// auto.c - one split or none for every operator over the tensor axis, and the stages: the best by dynamic programming for the
+// degrees of a strategy. Not which degrees (search/auto.c), nor the dynamic program (splits_cut.c).
+//
+// Idea: the operators of a repeated function are one problem, main with a call in place of every function another. The
+// fastest solution comes first. Where it does not fit, all solutions that nothing beats in time and memory are asked in the
+// order of their times. Layers are cut into stages by the exact cuts of balance/, with what each keeps by its depth.
+#include "balance/balance.h"
+#include "cost/cost.h"
+#include "plan/splits_ops.h"
+#include "plan/splits_rules.h"
+
+struct splitter {
+  planner *pl;
+  arena *a;
+  const splits_model *m;
+  const splits_rules *rules;
+};
+
+splitter *policy_auto_new(planner *pl, bool train, const splits_rules *rules) {
+  arena *a = arena_new();
+  splitter *x = NEW(a, splitter);
+  *x = (splitter){pl, a, splits_model_new(pl, a, train), rules};
+  return x;
+}
+
+void policy_auto_free(splitter *x) {
+  if (!x) return;
+  splits_model_free((splits_model *)x->m);
+  arena_free(x->a);
+}
+
+// ---- stages and estimates ---------------------------------------------------------------------------------
+typedef struct {
+  u32 n;
+  i64 *time_ps, *fixed, *kept; // by layer
+} layers;
+
+static i64 memory_of(const hybrid_opts *o) {
+  const machine *m = cost_model_machine(o->k);
+  i64 least = INT64_MAX;
+  if (o->memory_bytes) return o->memory_bytes > 0 ? o->memory_bytes : INT64_MAX;
+  for (u32 r = 0; r < m->nranks; r++) least = MIN(least, machine_kind_of(m, r)->usable_bytes);
+  return least;
+}
+
+// Gradients summed over data ranks, and the update: what weights of so many bytes cost once a step.
+static i64 end_ps(const hybrid_opts *o, i64 weights) {
+  const strategy *s = &o->s;
+  const machine *m = cost_model_machine(o->k);
+  if (!o->train) return 0;
+  u32 rank[64];
+  const u32 n = MIN(s->dp.n, COUNT_OF(rank));
+  for (u32 k = 0; k < n; k++) rank[k] = MIN(s->skip.n + k * s->tp.n, m->nranks - 1);
+  const i64 sum = n > 1 ? cost_comm(o->k, OP_all_reduce, weights, rank, n, DT_F32) : 0;
+  const double bw = cost_top_bw(o->k, machine_kind_of(m, 0));
+  return MAX(sum, 0) + (i64)(8e12 * (double)weights / bw / (s->zero.n ? s->dp.n : 1));
+}
+
+// Cuts layers into stages. False: they do not fit, by the bytes of *need.
+static bool cut(const hybrid_opts *o, arena *a, const layers *l, auto_plan *out) {
+  const strategy *s = &o->s;
+  const i64 have = memory_of(o);
+  i64 sum = 0, fixed = 0, kept = 0;
+  for (u32 k = 0; k < l->n; k++) sum += l->time_ps[k], fixed += l->fixed[k], kept += l->kept[k];
+  out->layers = s->layers;
+  if (s->pp.n == 1) {
+    out->bytes = fixed + kept;
+    out->time_ps = sum * s->mb.n;
+    return out->bytes <= have;
+  }
+  const balance_devices dev = {s->pp.n, have};
+  const i64 *const time[] = {l->time_ps};
+  balance_line in = {.nlayers = l->n,
+                     .nkinds = 1,
+                     .kind = &dev,
+                     .time_ps = time,
+                     .fixed_bytes = l->fixed,
+                     .kept_bytes = l->kept,
+                     .micro = s->mb.n,
+                     .stages = s->pp.n};
+  balance_cuts cuts;
+  bool fits = balance_stages(a, &in, &cuts) == BALANCE_OK;
+  if (!fits) in.fixed_bytes = in.kept_bytes = NULL;
+  if (!fits && balance_stages(a, &in, &cuts) != BALANCE_OK) return false;
+  u32 *part = NEWN(a, u32, s->pp.n);
+  for (u32 q = 0, at = 0; q < s->pp.n; at = cuts.end[q++]) {
+    i64 own = 0;
+    part[q] = cuts.end[q] - at;
+    for (u32 k = at; k < cuts.end[q]; k++) own += l->fixed[k] + l->kept[k] * MIN(s->pp.n - q, s->mb.n);
+    out->bytes = MAX(out->bytes, own);
+  }
+  if (!s->layers.nparts) out->layers = (choice_value){.nparts = s->pp.n, .part = part};
+  out->time_ps = cuts.total_ps;
+  return fits;
+}
+
+static bool try_choice(const splits_prices *p, const splits_answer *s, u32 pick, const hybrid_opts *o,
+                       arena *a, auto_plan *out) {
+  layers l;
+  out->bytes = 0;
+  l.n = splits_layers(p, s, pick, a, &l.time_ps, &l.fixed, &l.kept);
+  const bool fits = cut(o, a, &l, out);
+  i64 weights = 0;
+  for (u32 k = 0; k < l.n; k++) weights += l.fixed[k];
+  out->time_ps += end_ps(o, weights / 4 / MAX(o->s.pp.n, 1));
+  return fits;
+}
+
+// ---- answers ----------------------------------------------------------------------------------------------
+static void take_rows(const splits_prices *p, const splits_answer *s, u32 pick, arena *a, auto_plan *out) {
+  splits_row *v;
+  const u32 n = splits_rows(p, s, pick, a, &v);
+  auto_row *row = ZNEWN(a, auto_row, n + 1);
+  plan_trans *t;
+  out->splits.n = splits_trans(p, s, pick, 1, a, &t);
+  out->splits.v = t;
+  for (u32 k = 0, at = 0; k < n; k++) {
+    const splits_way *w = v[k].way;
+    row[k] = (auto_row){.fn = v[k].fn,
+                        .instr = v[k].instr,
+                        .whole = w->kind == WAY_WHOLE,
+                        .sum = w->kind == WAY_SUM,
+                        .follows = w->kind == WAY_APART};
+    if (w->kind != WAY_APART) at++;
+    if (w->kind != WAY_INDEX) continue;
+    const plan_trans *own = &t[at - 1];
+    row[k].letter = arena_strdup(a, v[k].x->letter[w->letter]);
+    row[k].operand = own->index, row[k].result = own->result, row[k].dim = own->dim;
+    row[k].extent = w->extent;
+  }
+  out->row = row, out->nrows = n;
+}
+
+static bool solve(splitter *x, arena *a, const hybrid_opts *o, bool fastest, auto_plan *out) {
+  const strategy *s = &o->s;
+  const splits_terms t = {.ranks = s->dp.n * s->tp.n * s->pp.n,
+                          .ways = s->tp.n,
+                          .data = s->dp.n,
+                          .micro = s->mb.n,
+                          .held = o->train ? MIN(s->pp.n, s->mb.n) : 1,
+                          .zero = s->zero.n,
+                          .train = o->train,
+                          .again = choice_is(CHOICE_recompute, s->recompute, "full"),
+                          .optim = o->optim,
+                          .limits = {.fastest = fastest}};
+  splits_prices p;
+  const u32 before = diag_count(x->pl->src->c);
+  bool found = splits_prices_open(&p, x->m, o->k, &t, x->rules ? splits_rules_allow : NULL, (void *)x->rules);
+  const splits_answer *answer = found ? splits_sheets(&p) : NULL;
+  found = answer != NULL;
+  for (u32 k = 0; found && k < answer->main->s.n; k++) {
+    auto_plan now = {.exact = answer->main->s.exact, .points = answer->main->s.points};
+    for (u32 f = 1; f < planner_funcs(x->pl); f++)
+      if (answer->fn[f].s.n) now.points += answer->fn[f].s.points, now.exact &= answer->fn[f].s.exact;
+    now.fits = try_choice(&p, answer, k, o, a, &now);
+    if (k && !now.fits && now.bytes >= out->bytes) continue;
+    *out = now;
+    take_rows(&p, answer, k, a, out);
+    if (now.fits) break;
+  }
+  diag_truncate(x->pl->src->c, before);
+  splits_prices_close(&p);
+  return found;
+}
+
+bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
+  *out = (auto_plan){.layers = o->s.layers};
+  if (!solve(x, a, o, true, out)) return false;
+  if (out->fits) return true;
+  auto_plan small = {0};
+  if (solve(x, a, o, false, &small)) *out = small;
+  return true;
+}
