@@ -62,8 +62,9 @@ typedef struct {
   u64 states, points; // looked at
 } splits_solution;
 typedef struct {
-  bool fastest; // of all with equal named options and states one point is kept, the fastest
-  u32 states;   // most states of a cut; 0: 65,536
+  bool fastest; // one point is kept for every state, the fastest; of named options those that conversions of
+                // the fastest do not beat
+  u32 states;   // most states of a cut; 0: 8,192
   u32 points;   // most points of a front; 0: 64
 } splits_limits;
 // False: some operator has no option that can be reached.

@@ -6,6 +6,7 @@
 #include "cost/cost.h"
 #include "plan/splits_ops.h"
 #include <math.h>
+#include <stdlib.h>
 
 enum { ALL_BACK = 2 };
 typedef struct {
@@ -104,8 +105,9 @@ static bool price_form(splits_prices *x, const splits_instr *i, const class_spli
     map[k] = func_param(
         x->p, out, type_tensor(x->p, &val_type(x->m->p, f, k)->s, layout_of_form(x, i, k, c, nc), (group){0}),
         (sym){0}, ROLE_INPUT);
-  for (u32 j = 0; j < f->body.n; j++) {
+  for (u32 j = 0; j < i->nbackward; j++) {
     const instr *in = &f->body.v[j];
+    if (j >= i->nforward && j < i->nforward + i->nlikened) continue;
     u32 opd[16];
     type res[16];
     if (in->nopd > COUNT_OF(opd) || in->nres > COUNT_OF(res)) return false;
@@ -333,6 +335,10 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
     i64 ps[2];
     if (x->allowed && !x->allowed(x->arg, i, &own, x->t.ways)) return false;
     if (!states_for(s, i, &own, nd, gr, md) || !price_way(s, i, &own, ps)) return false;
+    if (getenv("AUTO_DEBUG"))
+      fprintf(stderr, "price f%u %u %s kind %u letter %u e%lld: %.3f %.3f ms\n", i->fn.i, i->index + 1,
+              op_row_of(in->op)->name, own.kind, own.letter, (long long)own.extent, ps[0] * 1e-9,
+              ps[1] * 1e-9);
     o->time_ps +=
         ps[0] * (x->t.again && s->f != func_get(x->m->pl->src, x->m->pl->src->main) ? ALL_BACK : 1) + ps[1];
     for (u32 k = 0; k < i->nopd; k++) {

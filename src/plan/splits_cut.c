@@ -28,6 +28,9 @@ typedef struct {
   u32 *slot; // by tensor: among those that are live; ~0: not
   u32 *hold; // by operator: slot of what is held of it + 1; 0: nothing
   u32 nslots, nheld;
+  bool *last_of;    // by operator: nobody asks for its option after it
+  i64 *rest, bound; // least time of operators from this one on; no point above the bound is of use ...
+  i64 *bound_of;    // ... nor, by option of the first operator, above this one; NULL: not known
   VEC(point) points;
   VEC(state) cut, made;
   hmap seen;
@@ -224,12 +227,15 @@ static void extend(solver *s, u32 op, const state *from, u32 option, live *of, u
   }
   if (!c.possible) return;
   if (h) held[h - 1] = (u16)(option + 1);
-  bool more = x->named || !h;
-  for (u32 i = op + 1; i < p->nops && !more; i++) more = p->op[i].tie == x->tie;
-  if (!more) held[h - 1] = 0; // nobody asks any more
+  if (s->last_of[op]) held[h - 1] = 0;
+  const i64 bound = s->bound_of && held[0] ? MIN(s->bound, s->bound_of[held[0] - 1]) : s->bound;
+  i64 least = INT64_MAX;
+  for (u32 i = 0; i < from->front.n; i++) least = MIN(least, s->points.v[from->front.v[i]].time_ps);
+  if (least + c.time_ps + s->rest[op + 1] > bound) return;
   state *to = state_of(s, of, held);
   for (u32 i = 0; i < from->front.n; i++) {
     const point *q = &s->points.v[from->front.v[i]];
+    if (q->time_ps + c.time_ps + s->rest[op + 1] > bound) continue;
     offer(s, to, &(point){q->time_ps + c.time_ps, q->bytes + c.bytes, from->front.v[i], (u16)option});
   }
 }
@@ -288,36 +294,106 @@ static void tell(solver *s, arena *a) {
   s->out->v = v, s->out->n = n;
 }
 
+// One pass over all operators.
+static bool pass(solver *s, arena *a) {
+  const splits_problem *p = s->p;
+  live *of = NEWN(s->a, live, s->nslots + 1);
+  u16 *held = ZNEWN(s->a, u16, s->nheld + 1);
+  for (u32 i = 0; i < s->nslots; i++) of[i] = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
+  memset(&s->made, 0, sizeof s->made), memset(&s->seen, 0, sizeof s->seen);
+  s->points.n = 0;
+  *vec_push(s->a, &s->points) = (point){0};
+  s->now = s->next = arena_new();
+  *vec_push(s->next, &state_of(s, of, held)->front) = 0;
+  s->cut.v = s->made.v, s->cut.n = s->made.n;
+  for (u32 op = 0; op < p->nops && s->cut.n; op++) {
+    s->next = arena_new();
+    memset(&s->made, 0, sizeof s->made), memset(&s->seen, 0, sizeof s->seen);
+    for (u32 i = 0; i < s->cut.n; i++)
+      for (u32 k = 0; k < p->op[op].noptions; k++) extend(s, op, &s->cut.v[i], k, of, held);
+    s->out->states += s->made.n;
+    cut_down(s);
+    arena_free(s->now);
+    s->now = s->next;
+    s->cut.v = s->made.v, s->cut.n = s->made.n, s->cut.cap = s->made.cap;
+  }
+  s->out->points += s->points.n;
+  tell(s, a);
+  arena_free(s->now);
+  return s->out->n > 0;
+}
+
+// What a tensor between a named operator and the others costs at most to be in another state: with that more than the
+// fastest solution, one with other named options is beaten by the fastest and conversions.
+static i64 slack_of(const splits_problem *p) {
+  i64 slack = 0;
+  for (u32 i = 0; i < p->nops; i++) {
+    const splits_op *x = &p->op[i];
+    for (u32 k = 0; x->named && k < x->nopd + x->nres; k++) {
+      const splits_tensor *t = &p->tensor[k < x->nopd ? x->opd[k] : x->res[k - x->nopd]];
+      i64 most = 0;
+      for (u32 q = 0; q < t->nstates * t->nstates; q++) most = MAX(most, t->convert[q]);
+      slack += (p->forwards + 2) * most;
+    }
+  }
+  return slack;
+}
+
+static void find_rest(solver *s) {
+  s->rest = ZNEWN(s->a, i64, s->p->nops + 1);
+  for (u32 i = s->p->nops; i-- > 0;) {
+    i64 least = INT64_MAX;
+    for (u32 k = 0; k < s->p->op[i].noptions; k++) least = MIN(least, s->p->op[i].option[k].time_ps);
+    s->rest[i] = s->rest[i + 1] + (least == INT64_MAX ? 0 : least);
+  }
+}
+
+// After a pass that gave up states: solutions that there are. Of every option of the first operator, if it is named, the slowest
+// that is wanted.
+static void find_bounds(solver *s) {
+  const splits_problem *p = s->p;
+  const i64 most = s->out->v[0].time_ps + slack_of(p);
+  s->bound = most;
+  if (!p->op[0].named || s->hold[0] != 1) return;
+  const u32 n = p->op[0].noptions;
+  i64 *of = ZNEWN(s->a, i64, n + 1);
+  for (u32 k = 0; k < s->out->n; k++) {
+    i64 *x = &of[s->out->v[k].option[0]];
+    *x = MAX(*x, MIN(s->out->v[k].time_ps, most));
+  }
+  for (u32 k = 0; k < n; k++)
+    if (!of[k]) of[k] = most;
+  s->bound_of = of;
+}
+
+static void find_last(solver *s) {
+  const splits_problem *p = s->p;
+  s->last_of = ZNEWN(s->a, bool, p->nops + 1);
+  for (u32 i = 0; i < p->nops; i++) {
+    bool more = p->op[i].named || !s->hold[i];
+    for (u32 j = i + 1; j < p->nops && !more; j++) more = p->op[j].tie == p->op[i].tie;
+    s->last_of[i] = !more;
+  }
+}
+
+enum { BEAM = 256, BEAM_FROM = 8 };
 bool splits_solve(arena *a, const splits_problem *p, const splits_limits *limits, splits_solution *out) {
-  solver s = {.p = p, .a = arena_new(), .now = arena_new(), .out = out};
+  solver s = {.p = p, .a = arena_new(), .out = out, .bound = INT64_MAX};
   *out = (splits_solution){.exact = true};
   if (limits) s.most = *limits;
-  if (!s.most.states) s.most.states = 65536;
+  if (!s.most.states) s.most.states = 8192;
   if (!s.most.points) s.most.points = 64;
   s.last = ZNEWN(s.a, u32, p->ntensors + 1), s.slot = NEWN(s.a, u32, p->ntensors + 1);
   s.hold = ZNEWN(s.a, u32, p->nops + 1);
   make_slots(&s);
-  live *of = NEWN(s.a, live, s.nslots + 1);
-  u16 *held = ZNEWN(s.a, u16, s.nheld + 1);
-  for (u32 i = 0; i < s.nslots; i++) of[i] = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
-  *vec_push(s.a, &s.points) = (point){0};
-  s.next = s.now;
-  *vec_push(s.a, &state_of(&s, of, held)->front) = 0;
-  s.cut.v = s.made.v, s.cut.n = s.made.n;
-  for (u32 op = 0; op < p->nops && s.cut.n; op++) {
-    s.next = arena_new();
-    memset(&s.made, 0, sizeof s.made), memset(&s.seen, 0, sizeof s.seen);
-    for (u32 i = 0; i < s.cut.n; i++)
-      for (u32 k = 0; k < p->op[op].noptions; k++) extend(&s, op, &s.cut.v[i], k, of, held);
-    out->states += s.made.n;
-    cut_down(&s);
-    arena_free(s.now);
-    s.now = s.next;
-    s.cut.v = s.made.v, s.cut.n = s.made.n, s.cut.cap = s.made.cap;
+  find_rest(&s), find_last(&s);
+  if (s.most.fastest && p->nops > BEAM_FROM) { // some solution first: what is slower in part is not looked at
+    const u32 states = s.most.states;
+    s.most.states = BEAM;
+    if (pass(&s, a)) find_bounds(&s);
+    s.most.states = states, out->exact = true;
   }
-  out->points = s.points.n;
-  tell(&s, a);
-  arena_free(s.now);
+  const bool found = pass(&s, a);
   arena_free(s.a);
-  return out->n > 0;
+  return found;
 }

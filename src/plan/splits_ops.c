@@ -15,6 +15,13 @@ typedef struct {
   const instr *in;
 } forming;
 
+// Constants, and what the model is given.
+static bool has_no_gradient(const forming *w, value v) {
+  const u32 def = val(w->f, v)->def;
+  const bool is_main = w->x->fn.i == w->m->pl->src->main.i;
+  return def ? w->m->fn[w->x->fn.i].v[def - 1].fixed : is_main && w->f->params.v[v - 1].r != ROLE_WEIGHT;
+}
+
 // The operator alone, as a function of its operands.
 static func make_alone(forming *w, u8 *mark) {
   prog *p = w->m->p;
@@ -27,7 +34,8 @@ static func make_alone(forming *w, u8 *mark) {
   for (u32 k = 0; k < n; k++) {
     const shape s = val_type(src, w->f, opd_of(w->f, w->in, k))->s;
     opd[k] = func_param(p, f, type_tensor(p, &s, (layout){0}, (group){0}), (sym){0}, ROLE_INPUT);
-    mark[k] = dtype_kind_of(s.t) == DK_FLOAT ? GRAD_INPUT : GRAD_NONE;
+    mark[k] = dtype_kind_of(s.t) == DK_FLOAT && !has_no_gradient(w, opd_of(w->f, w->in, k)) ? GRAD_INPUT
+                                                                                            : GRAD_NONE;
   }
   for (u32 k = 0; k < nres; k++) {
     const shape s = val_type(src, w->f, w->in->res + k)->s;
@@ -46,6 +54,14 @@ static void copy_body(builder *b, const func_info *f, value *map) {
   for (u32 i = 0; i < f->body.n; i++) emit_copy(b, f, &f->body.v[i], map);
 }
 
+// Says that two values have the same indices, by an instruction that nobody prices.
+static void liken(forming *w, builder *b, value x, value y) {
+  const type t = func_get(w->m->p, b->f)->values.v[x].ty;
+  if (type_get(w->m->p, t)->s.t != type_get(w->m->p, func_get(w->m->p, b->f)->values.v[y].ty)->s.t) return;
+  emit(b, OP_add, (attrset){0}, (u32[]){x, y}, 2, &t, 1);
+  w->x->nlikened++;
+}
+
 // Forward and backward in one function; the forward alone where there is no gradient.
 static void join(forming *w, func alone, const grad_pair *g) {
   prog *p = w->m->p;
@@ -61,7 +77,7 @@ static void join(forming *w, func alone, const grad_pair *g) {
   for (u32 k = 0; k < ndy; k++)
     dy[k] = func_param(p, f, fwd->values.v[fwd->rets.v[g->dy[k]]].ty, (sym){0}, ROLE_INPUT);
   copy_body(&b, fwd, map);
-  w->x->form = f, w->x->nforward = func_get(p, f)->body.n;
+  w->x->form = f, w->x->nforward = w->x->nbackward = func_get(p, f)->body.n;
   value *all = NEWN(a, value, nres + (g ? g->ndx : 0) + 1);
   u32 nall = 0;
   for (u32 k = 0; k < nres; k++) all[nall++] = map[fwd->rets.v[k]];
@@ -77,9 +93,16 @@ static void join(forming *w, func alone, const grad_pair *g) {
       for (u32 r = 0; r < nres; r++) kept[r] |= fwd->rets.v[r] == saved;
     }
     for (u32 k = 0; k < ndy; k++) back[at++] = dy[k];
+    for (u32 k = 0; k < ndy; k++) liken(w, &b, map[fwd->rets.v[g->dy[k]]], dy[k]);
     b.flags = INSTR_BACKWARD;
     copy_body(&b, bwd, back);
-    for (u32 k = 0; k < g->ndx; k++) all[nall++] = back[bwd->rets.v[k]], gradient[g->dx[k]] = true;
+    w->x->nbackward = func_get(p, f)->body.n;
+    for (u32 k = 0; k < g->ndx; k++) {
+      all[nall++] = back[bwd->rets.v[k]], gradient[g->dx[k]] = true;
+      u32 many = w->x->nlikened;
+      liken(w, &b, g->dx[k] + 1, back[bwd->rets.v[k]]);
+      w->x->nlikened = many;
+    }
   }
   func_return(p, f, all, nall);
   w->x->again = again, w->x->kept = kept, w->x->gradient = gradient;

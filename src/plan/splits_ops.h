@@ -25,7 +25,8 @@ typedef struct {
   // Alone with its gradient, in the model's program: forward instructions, then backward ones
   func form;
   const classes *k;
-  u32 nforward, nopd;
+  u32 nforward, nlikened, nbackward,
+      nopd;                     // body: forward, likened values without a price, backward up to nbackward
   const bool *again, *gradient; // by operand: does the backward read it, has it a gradient
   const bool *kept;             // by result: does the backward read it
 } splits_instr;

@@ -78,6 +78,13 @@ static void try_plan(finding *x, const candidate *c) {
   sim_pipe_result r;
   const plan *pn = policy_hybrid(x->pl, tmp, &h);
   x->r->simulated++;
+  if (getenv("AUTO_DEBUG")) {
+    const prog *src = planner_source(x->pl);
+    bool ok = pn && simulate(x, tmp, pn, &r);
+    fprintf(stderr, "%s est %.3f ms %.2f GiB fits %d exact %d -> %s %.3f ms %.2f GiB %s\n", strategy_str(tmp, &c->s), c->plan.time_ps*1e-9, c->plan.bytes/1073741824.0, c->plan.fits, c->plan.exact, pn ? ok ? "ran" : "no sim" : "no plan", ok ? r.period_ps*1e-9 : 0, ok ? r.peak_bytes/1073741824.0 : 0, diag_count(ct) > before ? diag_get(ct, before).message : "");
+    if (getenv("AUTO_DEBUG")[0]=='2') for (u32 i = 0; i < c->plan.nrows; i++) { const auto_row *w = &c->plan.row[i]; const func_info *f = func_get(src, w->fn);
+      fprintf(stderr, "   %s %u %s %s %u.%u\n", sym_str(src->c, f->name), w->instr, op_row_of(f->body.v[w->instr-1].op)->name, w->whole ? "whole" : w->sum ? "sum" : w->follows ? "follows" : w->letter, w->operand, w->dim); }
+  }
   if (pn && simulate(x, tmp, pn, &r) && fits(x, &r) &&
       (!x->r->time_ps || r.period_ps < x->r->time_ps ||
        (r.period_ps == x->r->time_ps && r.peak_bytes < x->r->peak_bytes))) {
