@@ -6,7 +6,6 @@
 #include "cost/cost.h"
 #include "plan/splits_ops.h"
 #include <math.h>
-#include <stdlib.h>
 
 enum { ALL_BACK = 2 };
 typedef struct {
@@ -186,8 +185,7 @@ static i64 local_bytes(const splits_prices *x, const shape *s, layout l) {
 }
 
 // A weight with its gradient and the states of the optimizer.
-static i64 stored_bytes(const splits_prices *x, const shape *s, layout l) {
-  const splits_terms *t = &x->t;
+static i64 stored_bytes(const splits_prices *x, const splits_terms *t, const shape *s, layout l) {
   const i64 elems = layout_local_elems(x->p->sp, l, s->nd, s->dim);
   const double own = dtype_bytes(s->t);
   double states = 0;
@@ -335,10 +333,6 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
     i64 ps[2];
     if (x->allowed && !x->allowed(x->arg, i, &own, x->t.ways)) return false;
     if (!states_for(s, i, &own, nd, gr, md) || !price_way(s, i, &own, ps)) return false;
-    if (getenv("AUTO_DEBUG"))
-      fprintf(stderr, "price f%u %u %s kind %u letter %u e%lld: %.3f %.3f ms\n", i->fn.i, i->index + 1,
-              op_row_of(in->op)->name, own.kind, own.letter, (long long)own.extent, ps[0] * 1e-9,
-              ps[1] * 1e-9);
     o->time_ps +=
         ps[0] * (x->t.again && s->f != func_get(x->m->pl->src, x->m->pl->src->main) ? ALL_BACK : 1) + ps[1];
     for (u32 k = 0; k < i->nopd; k++) {
@@ -450,7 +444,8 @@ static void make_tensors(sheet *s, const bool *in_call) {
     i64 *bytes = ZNEWN(x->a, i64, l->n), *settle = ZNEWN(x->a, i64, l->n);
     const bool keeps = weight || (x->t.again && !is_main ? param && kept[v] : kept[v] && !in_call[v]);
     for (u32 k = 0; k < l->n; k++)
-      bytes[k] = weight ? stored_bytes(x, &ty->s, l->lay[k]) : x->t.held * local_bytes(x, &ty->s, l->lay[k]);
+      bytes[k] =
+          weight ? stored_bytes(x, &x->t, &ty->s, l->lay[k]) : x->t.held * local_bytes(x, &ty->s, l->lay[k]);
     if (keeps) t[v].bytes = bytes;
     if (!weight) continue;
     const i64 sum =
@@ -643,26 +638,28 @@ u32 splits_trans(const splits_prices *x, const splits_answer *s, u32 pick, u8 ax
   return nt;
 }
 
-// What weights take under a choice: as their first reader needs them.
-static i64 fixed_of(const splits_sheet *y, u32 pick) {
+// What weights take under a choice, as their first reader needs them.
+static i64 fixed_of(const splits_prices *x, const splits_terms *t, const splits_sheet *y, u32 pick) {
+  const prog *src = x->m->pl->src;
   arena *tmp = arena_new();
   bool *seen = ZNEWN(tmp, bool, y->p.ntensors + 1);
   i64 sum = 0;
   for (u32 k = 0; k < y->p.nops; k++) {
     const splits_op *op = &y->p.op[k];
     for (u32 j = 0; j < op->nopd; j++) {
-      const splits_tensor *t = &y->p.tensor[op->opd[j]];
-      if (!t->weight || seen[op->opd[j]] || !t->bytes) continue;
-      seen[op->opd[j]] = true;
-      sum += t->bytes[op->option[y->s.v[pick].option[k]].need[j]];
+      const value v = op->opd[j];
+      if (!y->p.tensor[v].weight || seen[v]) continue;
+      seen[v] = true;
+      const u32 lies = op->option[y->s.v[pick].option[k]].need[j];
+      sum += stored_bytes(x, t, &val_type(src, func_get(src, y->f), v)->s, y->lies[v].lay[lies]);
     }
   }
   arena_free(tmp);
   return sum;
 }
 
-u32 splits_layers(const splits_prices *x, const splits_answer *s, u32 pick, arena *a, i64 **time_ps,
-                  i64 **fixed, i64 **kept) {
+u32 splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick, arena *a,
+                  i64 **time_ps, i64 **fixed, i64 **kept) {
   const func_info *m = func_get(x->m->pl->src, s->main->f);
   const splits_sheet *y = s->main;
   const u32 *of = choices_of(x, s, pick, a);
@@ -674,15 +671,16 @@ u32 splits_layers(const splits_prices *x, const splits_answer *s, u32 pick, aren
     if (m->body.v[i].op != OP_call) continue;
     const splits_sheet *g = &s->fn[m->body.v[i].callee.i];
     const splits_choice *c = &g->s.v[of[g->f.i]];
-    (*time_ps)[n] = c->time_ps, (*fixed)[n] = fixed_of(g, of[g->f.i]);
-    (*kept)[n] = (c->bytes - (*fixed)[n]) / MAX(x->t.held, 1);
+    (*time_ps)[n] = c->time_ps, (*fixed)[n] = fixed_of(x, t, g, of[g->f.i]);
+    (*kept)[n] = (c->bytes - fixed_of(x, &x->t, g, of[g->f.i])) / MAX(x->t.held, 1);
     calls_ps += c->time_ps, calls_bytes += c->bytes, n++;
   }
   const splits_choice *all = &y->s.v[pick];
   if (!n) n = 1;
-  const i64 own = fixed_of(y, pick), border = all->time_ps - calls_ps;
+  const i64 own = fixed_of(x, t, y, pick), was = fixed_of(x, &x->t, y, pick),
+            border = all->time_ps - calls_ps;
   (*time_ps)[n - 1] += border; // a head and its loss are most of it
   (*fixed)[0] += own / 2, (*fixed)[n - 1] += own - own / 2;
-  (*kept)[n - 1] += MAX(all->bytes - calls_bytes - own, 0) / MAX(x->t.held, 1);
+  (*kept)[n - 1] += MAX(all->bytes - calls_bytes - was, 0) / MAX(x->t.held, 1);
   return n;
 }

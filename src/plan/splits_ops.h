@@ -119,7 +119,7 @@ typedef struct {
 } splits_row;
 u32 splits_rows(const splits_prices *x, const splits_answer *s, u32 pick, arena *a, splits_row **out);
 // By call of main, then of what stands before, between and after the calls (added to the nearest call): ps of one microbatch,
-// bytes of weights and what belongs to them, bytes kept for one microbatch. Returns the number of calls.
-u32 splits_layers(const splits_prices *x, const splits_answer *s, u32 pick, arena *a, i64 **time_ps,
-                  i64 **fixed, i64 **kept);
+// bytes of weights and what belongs to them as t says, bytes kept for one microbatch. Returns the number of calls.
+u32 splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick, arena *a,
+                  i64 **time_ps, i64 **fixed, i64 **kept);
 #endif

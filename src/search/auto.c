@@ -20,6 +20,7 @@ typedef struct {
   const search_opts *o;
   search_auto *r;
   splitter *x;
+  bool selective; // recomputation of attention was asked for, and nothing else
   u32 n;
   candidate *v;
 } finding;
@@ -81,9 +82,23 @@ static void try_plan(finding *x, const candidate *c) {
   if (getenv("AUTO_DEBUG")) {
     const prog *src = planner_source(x->pl);
     bool ok = pn && simulate(x, tmp, pn, &r);
-    fprintf(stderr, "%s est %.3f ms %.2f GiB fits %d exact %d -> %s %.3f ms %.2f GiB %s\n", strategy_str(tmp, &c->s), c->plan.time_ps*1e-9, c->plan.bytes/1073741824.0, c->plan.fits, c->plan.exact, pn ? ok ? "ran" : "no sim" : "no plan", ok ? r.period_ps*1e-9 : 0, ok ? r.peak_bytes/1073741824.0 : 0, diag_count(ct) > before ? diag_get(ct, before).message : "");
-    if (getenv("AUTO_DEBUG")[0]=='2') for (u32 i = 0; i < c->plan.nrows; i++) { const auto_row *w = &c->plan.row[i]; const func_info *f = func_get(src, w->fn);
-      fprintf(stderr, "   %s %u %s %s %u.%u\n", sym_str(src->c, f->name), w->instr, op_row_of(f->body.v[w->instr-1].op)->name, w->whole ? "whole" : w->sum ? "sum" : w->follows ? "follows" : w->letter, w->operand, w->dim); }
+    fprintf(stderr, "%s est %.3f ms %.2f GiB fits %d exact %d -> %s %.3f ms %.2f GiB %s\n",
+            strategy_str(tmp, &c->s), c->plan.time_ps * 1e-9, c->plan.bytes / 1073741824.0, c->plan.fits,
+            c->plan.exact, pn ? ok ? "ran" : "no sim" : "no plan", ok ? r.period_ps * 1e-9 : 0,
+            ok ? r.peak_bytes / 1073741824.0 : 0,
+            diag_count(ct) > before ? diag_get(ct, before).message : "");
+    if (getenv("AUTO_DEBUG")[0] == '2')
+      for (u32 i = 0; i < c->plan.nrows; i++) {
+        const auto_row *w = &c->plan.row[i];
+        const func_info *f = func_get(src, w->fn);
+        fprintf(stderr, "   %s %u %s %s %u.%u\n", sym_str(src->c, f->name), w->instr,
+                op_row_of(f->body.v[w->instr - 1].op)->name,
+                w->whole     ? "whole"
+                : w->sum     ? "sum"
+                : w->follows ? "follows"
+                             : w->letter,
+                w->operand, w->dim);
+      }
   }
   if (pn && simulate(x, tmp, pn, &r) && fits(x, &r) &&
       (!x->r->time_ps || r.period_ps < x->r->time_ps ||
@@ -110,6 +125,7 @@ static void find_candidates(finding *x, const search_result *all) {
     strategy s = all->point[k].s;
     if (s.tp.n < 2 || s.replicas.nparts || s.coshard.n > 1 || s.tp_stages.nparts) continue;
     if (s.sp.n || !choice_same(s.tables, choice_default(CHOICE_tables))) continue;
+    if (choice_is(CHOICE_recompute, s.recompute, "selective") && !x->selective) continue;
     x->v[x->n++].s = s;
   }
   u32 n = 0;
@@ -161,6 +177,8 @@ bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *c
     r->s = p->s, r->time_ps = p->time_ps, r->alone_ps = p->alone_ps, r->peak_bytes = p->peak_bytes;
     r->utilisation = p->utilisation, r->comm = p->comm, r->bubble = p->bubble;
   }
+  const choice_set *again = &o->space.of[CHOICE_recompute];
+  x.selective = again->said && !again->all;
   x.x = policy_auto_new(pl, o->train, rules);
   find_candidates(&x, &r->hybrids);
   for (u32 k = 0; k < x.n && k < SIMULATED; k++) try_plan(&x, &x.v[k]);

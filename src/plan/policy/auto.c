@@ -9,22 +9,29 @@
 #include "plan/splits_ops.h"
 #include "plan/splits_rules.h"
 
+// What was solved, for degrees that differ in nothing that its prices depend on.
+typedef struct {
+  splits_prices p;
+  const splits_answer *answer; // NULL: there is none
+} solved;
 struct splitter {
   planner *pl;
   arena *a;
   const splits_model *m;
   const splits_rules *rules;
+  VEC(solved *) known;
 };
 
 splitter *policy_auto_new(planner *pl, bool train, const splits_rules *rules) {
   arena *a = arena_new();
   splitter *x = NEW(a, splitter);
-  *x = (splitter){pl, a, splits_model_new(pl, a, train), rules};
+  *x = (splitter){.pl = pl, .a = a, .m = splits_model_new(pl, a, train), .rules = rules};
   return x;
 }
 
 void policy_auto_free(splitter *x) {
   if (!x) return;
+  for (u32 k = 0; k < x->known.n; k++) splits_prices_close(&x->known.v[k]->p);
   splits_model_free((splits_model *)x->m);
   arena_free(x->a);
 }
@@ -43,7 +50,8 @@ static i64 memory_of(const hybrid_opts *o) {
   return least;
 }
 
-// Gradients summed over data ranks, and the update: what weights of so many bytes cost once a step.
+// What a step has besides tasks, for weights of so many bytes on a rank: gradients summed over data ranks, with ZeRO 2 once for
+// every microbatch; the update; with ZeRO 3 weights gathered for every forward and backward.
 static i64 end_ps(const hybrid_opts *o, i64 weights) {
   const strategy *s = &o->s;
   const machine *m = cost_model_machine(o->k);
@@ -51,9 +59,21 @@ static i64 end_ps(const hybrid_opts *o, i64 weights) {
   u32 rank[64];
   const u32 n = MIN(s->dp.n, COUNT_OF(rank));
   for (u32 k = 0; k < n; k++) rank[k] = MIN(s->skip.n + k * s->tp.n, m->nranks - 1);
-  const i64 sum = n > 1 ? cost_comm(o->k, OP_all_reduce, weights, rank, n, DT_F32) : 0;
+  const i64 sum = n > 1 ? MAX(cost_comm(o->k, OP_all_reduce, weights, rank, n, DT_F16), 0) : 0;
   const double bw = cost_top_bw(o->k, machine_kind_of(m, 0));
-  return MAX(sum, 0) + (i64)(8e12 * (double)weights / bw / (s->zero.n ? s->dp.n : 1));
+  const i64 update = (i64)(1e12 * 16 * (double)weights / bw / (s->zero.n ? s->dp.n : 1));
+  return update + (s->zero.n < 2 ? sum : sum / 2 * s->mb.n + sum / 2) + (s->zero.n == 3 ? sum * s->mb.n : 0);
+}
+
+// Elements of weights by what they take: of those that the states of the optimizer belong to.
+static i64 weights_of(const hybrid_opts *o, const layers *l) {
+  i64 fixed = 0;
+  for (u32 k = 0; k < l->n; k++) fixed += l->fixed[k];
+  const strategy *s = &o->s;
+  const double d = s->dp.n, states = o->optim.kind == OPTIM_ADAM || o->optim.kind == OPTIM_ADAMW ? 6 : 2;
+  const double each =
+      1 / (s->zero.n > 2 ? d : 1) + 1 / (s->zero.n > 1 ? d : 1) + states / (s->zero.n ? d : 1);
+  return (i64)((double)fixed / each / s->pp.n);
 }
 
 // Cuts layers into stages. False: they do not fit, by the bytes of *need.
@@ -94,15 +114,13 @@ static bool cut(const hybrid_opts *o, arena *a, const layers *l, auto_plan *out)
   return fits;
 }
 
-static bool try_choice(const splits_prices *p, const splits_answer *s, u32 pick, const hybrid_opts *o,
-                       arena *a, auto_plan *out) {
+static bool try_choice(const splits_prices *p, const splits_terms *t, const splits_answer *s, u32 pick,
+                       const hybrid_opts *o, arena *a, auto_plan *out) {
   layers l;
   out->bytes = 0;
-  l.n = splits_layers(p, s, pick, a, &l.time_ps, &l.fixed, &l.kept);
+  l.n = splits_layers(p, t, s, pick, a, &l.time_ps, &l.fixed, &l.kept);
   const bool fits = cut(o, a, &l, out);
-  i64 weights = 0;
-  for (u32 k = 0; k < l.n; k++) weights += l.fixed[k];
-  out->time_ps += end_ps(o, weights / 4 / MAX(o->s.pp.n, 1));
+  out->time_ps += end_ps(o, weights_of(o, &l));
   return fits;
 }
 
@@ -131,36 +149,55 @@ static void take_rows(const splits_prices *p, const splits_answer *s, u32 pick, 
   out->row = row, out->nrows = n;
 }
 
-static bool solve(splitter *x, arena *a, const hybrid_opts *o, bool fastest, auto_plan *out) {
+static splits_terms terms_of(const hybrid_opts *o, bool fastest) {
   const strategy *s = &o->s;
-  const splits_terms t = {.ranks = s->dp.n * s->tp.n * s->pp.n,
-                          .ways = s->tp.n,
-                          .data = s->dp.n,
-                          .micro = s->mb.n,
-                          .held = o->train ? MIN(s->pp.n, s->mb.n) : 1,
-                          .zero = s->zero.n,
-                          .train = o->train,
-                          .again = choice_is(CHOICE_recompute, s->recompute, "full"),
-                          .optim = o->optim,
-                          .limits = {.fastest = fastest}};
-  splits_prices p;
+  return (splits_terms){.ranks = s->dp.n * s->tp.n * s->pp.n,
+                        .ways = s->tp.n,
+                        .data = s->dp.n,
+                        .micro = s->mb.n,
+                        .held = o->train ? MIN(s->pp.n, s->mb.n) : 1,
+                        .zero = s->zero.n,
+                        .train = o->train,
+                        .again = choice_is(CHOICE_recompute, s->recompute, "full"),
+                        .optim = o->optim,
+                        .limits = {.fastest = fastest}};
+}
+
+static bool same_prices(const splits_terms *x, const splits_terms *y) {
+  const bool same = x->ranks == y->ranks && x->ways == y->ways && x->data == y->data &&
+                    x->micro == y->micro && x->again == y->again && x->limits.fastest == y->limits.fastest;
+  return same && (x->limits.fastest || (x->held == y->held && x->zero == y->zero)); // bytes count
+}
+
+// Solved, kept until the splitter goes.
+static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *t) {
+  for (u32 k = 0; k < x->known.n; k++)
+    if (same_prices(&x->known.v[k]->p.t, t)) return x->known.v[k];
+  solved *y = NEW(x->a, solved);
   const u32 before = diag_count(x->pl->src->c);
-  bool found = splits_prices_open(&p, x->m, o->k, &t, x->rules ? splits_rules_allow : NULL, (void *)x->rules);
-  const splits_answer *answer = found ? splits_sheets(&p) : NULL;
-  found = answer != NULL;
-  for (u32 k = 0; found && k < answer->main->s.n; k++) {
-    auto_plan now = {.exact = answer->main->s.exact, .points = answer->main->s.points};
+  if (splits_prices_open(&y->p, x->m, o->k, t, x->rules ? splits_rules_allow : NULL, (void *)x->rules))
+    y->answer = splits_sheets(&y->p);
+  diag_truncate(x->pl->src->c, before);
+  *vec_push(x->a, &x->known) = y;
+  return y;
+}
+
+static bool solve(splitter *x, arena *a, const hybrid_opts *o, bool fastest, auto_plan *out) {
+  const splits_terms t = terms_of(o, fastest);
+  const solved *y = solved_of(x, o, &t);
+  for (u32 k = 0; y->answer && k < y->answer->main->s.n; k++) {
+    auto_plan now = {.exact = y->answer->main->s.exact, .points = y->answer->main->s.points};
     for (u32 f = 1; f < planner_funcs(x->pl); f++)
-      if (answer->fn[f].s.n) now.points += answer->fn[f].s.points, now.exact &= answer->fn[f].s.exact;
-    now.fits = try_choice(&p, answer, k, o, a, &now);
+      if (y->answer->fn[f].s.n)
+        now.points += y->answer->fn[f].s.points, now.exact &= y->answer->fn[f].s.exact;
+    now.fits = try_choice(&y->p, &t, y->answer, k, o, a, &now);
     if (k && !now.fits && now.bytes >= out->bytes) continue;
     *out = now;
-    take_rows(&p, answer, k, a, out);
+    take_rows(&y->p, y->answer, k, a, out);
     if (now.fits) break;
   }
-  diag_truncate(x->pl->src->c, before);
-  splits_prices_close(&p);
-  return found;
+  if (y->answer && x->rules) out->splits.nagain = splits_rules_again(x->rules, a, &out->splits.again);
+  return y->answer;
 }
 
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
