@@ -519,6 +519,7 @@ typedef struct {
   bool no_order;               // the plan's sequences are left out: plan_line and plan_apply make them
   const schedule_files *files; // NULL: a file that the strategy names is read
   const plan_splits *splits;   // NULL: as the strategy says
+  i64 least_bytes;             // policy_auto_within: taken off the memory for what estimates do not know
   cost_model *k;               // what `auto` asks how long things take; NULL: `auto` is refused
   i64 memory_bytes;            // ... and how much there is: of every rank; 0: its device's own, -1: no limit
 } hybrid_opts;
@@ -619,8 +620,10 @@ typedef struct {
   const auto_row *row;
 } auto_plan;
 // For the degrees, microbatches and storage of a settled strategy with tp > 1, on the machine of o->k: the fastest
-// split that fits its memory, else the smallest. False: there is none (an operator in a function that is not read; no price).
+// split, whether it fits or not. False: there is none (an operator in a function that is not read; no price).
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
+// The fastest that fits the memory of o, less o->least_bytes; else the smallest.
+bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
 // Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or
 // deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);

@@ -66,6 +66,7 @@ typedef struct {
                 // the fastest do not beat
   u32 states;   // most states of a cut; 0: 8,192
   u32 points;   // most points of a front; 0: 64
+  double ps_per_byte; // with `fastest`: bytes cost time, at this price; the least of both together is kept
 } splits_limits;
 // False: some operator has no option that can be reached.
 bool splits_solve(arena *a, const splits_problem *p, const splits_limits *limits, splits_solution *out);

@@ -333,7 +333,9 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
     i64 ps[2];
     if (x->allowed && !x->allowed(x->arg, i, &own, x->t.ways)) return false;
     if (!states_for(s, i, &own, nd, gr, md) || !price_way(s, i, &own, ps)) return false;
+    const bool marked = x->t.marked && x->t.marked[i->fn.i] && x->t.marked[i->fn.i][i->index];
     o->time_ps +=
+        ps[0] * marked +
         ps[0] * (x->t.again && s->f != func_get(x->m->pl->src, x->m->pl->src->main) ? ALL_BACK : 1) + ps[1];
     for (u32 k = 0; k < i->nopd; k++) {
       const value v = opd_of(s->f, in, k);
@@ -343,7 +345,7 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
       }
     }
     for (u32 k = 0; k < in->nres && j + 1 == s->member.n; k++) made[k] = md[k];
-    if (j + 1 < s->member.n && !x->t.again && x->t.train) { // a value inside the chain
+    if (j + 1 < s->member.n && !x->t.again && !marked && x->t.train) { // a value inside the chain
       const splits_instr *next = &s->w->v[s->member.v[j + 1]];
       bool again = i->kept[0];
       for (u32 k = 0; k < next->nopd; k++)
@@ -434,6 +436,9 @@ static void make_tensors(sheet *s, const bool *in_call) {
   splits_tensor *t = ZNEWN(x->a, splits_tensor, nv + 1);
   bool *kept = ZNEWN(x->a, bool, nv + 1);
   if (x->t.train) find_kept(s, kept);
+  const bool *marked = x->t.marked ? x->t.marked[s->s->f.i] : NULL;
+  for (value v = 1; v < nv && marked; v++)
+    kept[v] = kept[v] && !(val(s->f, v)->def && marked[val(s->f, v)->def - 1]);
   for (value v = 1; v < nv; v++) {
     const type_info *ty = val_type(src, s->f, v);
     const splits_lies *l = &s->s->lies[v];

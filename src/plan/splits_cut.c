@@ -28,6 +28,7 @@ typedef struct {
   u32 *slot; // by tensor: among those that are live; ~0: not
   u32 *hold; // by operator: slot of what is held of it + 1; 0: nothing
   u32 nslots, nheld;
+  u64 steps;        // taken
   bool *last_of;    // by operator: nobody asks for its option after it
   i64 *rest, bound; // least time of operators from this one on; no point above the bound is of use ...
   i64 *bound_of;    // ... nor, by option of the first operator, above this one; NULL: not known
@@ -36,6 +37,9 @@ typedef struct {
   hmap seen;
   splits_solution *out;
 } solver;
+
+// BEAM: states of a pass that only looks for some solution, from BEAM_FROM operators on, and after STEPS steps.
+enum { BEAM = 256, BEAM_FROM = 9, STEPS = 1 << 21 };
 
 // ---- what one step costs ---------------------------------------------------------------------------------
 typedef struct {
@@ -188,6 +192,11 @@ static state *state_of(solver *s, const live *of, const u16 *held) {
   return x;
 }
 
+// Time, and bytes at their price.
+static i64 cost_of(const solver *s, i64 time_ps, i64 bytes) {
+  return time_ps + (i64)(s->most.ps_per_byte * (double)bytes);
+}
+
 static i64 best_of(const solver *s, const state *x) {
   i64 best = INT64_MAX;
   for (u32 i = 0; i < x->front.n; i++) best = MIN(best, s->points.v[x->front.v[i]].time_ps);
@@ -214,6 +223,7 @@ static void extend(solver *s, u32 op, const state *from, u32 option, live *of, u
   const splits_problem *p = s->p;
   const splits_op *x = &p->op[op];
   const u32 h = s->hold[op];
+  s->steps++;
   if (h && x->tie && from->held[h - 1] && from->held[h - 1] != option + 1) return;
   memcpy(of, from->of, sizeof *of * s->nslots);
   memcpy(held, from->held, sizeof *held * s->nheld);
@@ -226,6 +236,7 @@ static void extend(solver *s, u32 op, const state *from, u32 option, live *of, u
     *l = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
   }
   if (!c.possible) return;
+  c.time_ps = cost_of(s, c.time_ps, c.bytes);
   if (h) held[h - 1] = (u16)(option + 1);
   if (s->last_of[op]) held[h - 1] = 0;
   const i64 bound = s->bound_of && held[0] ? MIN(s->bound, s->bound_of[held[0] - 1]) : s->bound;
@@ -289,6 +300,7 @@ static void tell(solver *s, arena *a) {
       u16 *option = NEWN(a, u16, s->p->nops + 1);
       v[n++] = (splits_choice){s->points.v[at].time_ps, s->points.v[at].bytes, option};
       for (u32 op = s->p->nops; op-- > 0; at = s->points.v[at].before) option[op] = s->points.v[at].option;
+      if (s->most.ps_per_byte > 0) splits_price(s->p, option, &v[n - 1].time_ps, &v[n - 1].bytes);
     }
   qsort(v, n, sizeof *v, by_choice);
   s->out->v = v, s->out->n = n;
@@ -312,6 +324,7 @@ static bool pass(solver *s, arena *a) {
     for (u32 i = 0; i < s->cut.n; i++)
       for (u32 k = 0; k < p->op[op].noptions; k++) extend(s, op, &s->cut.v[i], k, of, held);
     s->out->states += s->made.n;
+    if (s->steps > STEPS) s->most.states = MIN(s->most.states, BEAM);
     cut_down(s);
     arena_free(s->now);
     s->now = s->next;
@@ -325,7 +338,8 @@ static bool pass(solver *s, arena *a) {
 
 // What a tensor between a named operator and the others costs at most to be in another state: with that more than the
 // fastest solution, one with other named options is beaten by the fastest and conversions.
-static i64 slack_of(const splits_problem *p) {
+static i64 slack_of(const solver *s) {
+  const splits_problem *p = s->p;
   i64 slack = 0;
   for (u32 i = 0; i < p->nops; i++) {
     const splits_op *x = &p->op[i];
@@ -333,7 +347,9 @@ static i64 slack_of(const splits_problem *p) {
       const splits_tensor *t = &p->tensor[k < x->nopd ? x->opd[k] : x->res[k - x->nopd]];
       i64 most = 0;
       for (u32 q = 0; q < t->nstates * t->nstates; q++) most = MAX(most, t->convert[q]);
-      slack += (p->forwards + 2) * most;
+      i64 bytes = 0;
+      for (u32 q = 0; q < t->nstates && t->bytes; q++) bytes = MAX(bytes, t->bytes[q]);
+      slack += (p->forwards + 2) * most + cost_of(s, 0, bytes);
     }
   }
   return slack;
@@ -343,23 +359,33 @@ static void find_rest(solver *s) {
   s->rest = ZNEWN(s->a, i64, s->p->nops + 1);
   for (u32 i = s->p->nops; i-- > 0;) {
     i64 least = INT64_MAX;
-    for (u32 k = 0; k < s->p->op[i].noptions; k++) least = MIN(least, s->p->op[i].option[k].time_ps);
+    for (u32 k = 0; k < s->p->op[i].noptions; k++) {
+      const splits_option *o = &s->p->op[i].option[k];
+      least = MIN(least, cost_of(s, o->time_ps, o->bytes));
+    }
     s->rest[i] = s->rest[i + 1] + (least == INT64_MAX ? 0 : least);
   }
+}
+
+static i64 least_cost(const solver *s) {
+  i64 least = INT64_MAX;
+  for (u32 k = 0; k < s->out->n; k++)
+    least = MIN(least, cost_of(s, s->out->v[k].time_ps, s->out->v[k].bytes));
+  return least;
 }
 
 // After a pass that gave up states: solutions that there are. Of every option of the first operator, if it is named, the slowest
 // that is wanted.
 static void find_bounds(solver *s) {
   const splits_problem *p = s->p;
-  const i64 most = s->out->v[0].time_ps + slack_of(p);
+  const i64 most = least_cost(s) + slack_of(s);
   s->bound = most;
   if (!p->op[0].named || s->hold[0] != 1) return;
   const u32 n = p->op[0].noptions;
   i64 *of = ZNEWN(s->a, i64, n + 1);
   for (u32 k = 0; k < s->out->n; k++) {
     i64 *x = &of[s->out->v[k].option[0]];
-    *x = MAX(*x, MIN(s->out->v[k].time_ps, most));
+    *x = MAX(*x, MIN(cost_of(s, s->out->v[k].time_ps, s->out->v[k].bytes), most));
   }
   for (u32 k = 0; k < n; k++)
     if (!of[k]) of[k] = most;
@@ -376,7 +402,6 @@ static void find_last(solver *s) {
   }
 }
 
-enum { BEAM = 256, BEAM_FROM = 8 };
 bool splits_solve(arena *a, const splits_problem *p, const splits_limits *limits, splits_solution *out) {
   solver s = {.p = p, .a = arena_new(), .out = out, .bound = INT64_MAX};
   *out = (splits_solution){.exact = true};

@@ -63,6 +63,8 @@ typedef struct {
   u32 ranks, ways, data, micro, held;
   u32 zero;
   bool train, again; // again: functions are computed again in the backward
+  u32 recompute;     // number of the word, for comparison; marked: by function and instruction, NULL: none
+  const bool *const *marked;
   optim_opts optim;
   splits_limits limits;
 } splits_terms;

@@ -6,7 +6,7 @@
 #include "search/internal.h"
 #include <stdlib.h>
 
-enum { SIMULATED = 12, SOLVED = 96 };
+enum { SIMULATED = 12, FITTED = 8 }; // plans that are simulated; splits that are sought again to fit
 
 typedef struct {
   strategy s;
@@ -20,7 +20,6 @@ typedef struct {
   const search_opts *o;
   search_auto *r;
   splitter *x;
-  bool selective; // recomputation of attention was asked for, and nothing else
   u32 n;
   candidate *v;
 } finding;
@@ -70,7 +69,8 @@ static bool fits(const finding *x, const sim_pipe_result *r) {
   return most ? most < 0 || r->peak_bytes <= most : r->over_bytes <= 0;
 }
 
-static void try_plan(finding *x, const candidate *c) {
+// A plan that was simulated and fits becomes the answer if it is faster. Returns by how much it is too large.
+static i64 try_plan(finding *x, const candidate *c) {
   ctx *ct = planner_source(x->pl)->c;
   const u32 before = diag_count(ct);
   arena *tmp = arena_new();
@@ -79,67 +79,99 @@ static void try_plan(finding *x, const candidate *c) {
   sim_pipe_result r;
   const plan *pn = policy_hybrid(x->pl, tmp, &h);
   x->r->simulated++;
-  if (getenv("AUTO_DEBUG")) {
-    const prog *src = planner_source(x->pl);
-    bool ok = pn && simulate(x, tmp, pn, &r);
-    fprintf(stderr, "%s est %.3f ms %.2f GiB fits %d exact %d -> %s %.3f ms %.2f GiB %s\n",
-            strategy_str(tmp, &c->s), c->plan.time_ps * 1e-9, c->plan.bytes / 1073741824.0, c->plan.fits,
-            c->plan.exact, pn ? ok ? "ran" : "no sim" : "no plan", ok ? r.period_ps * 1e-9 : 0,
-            ok ? r.peak_bytes / 1073741824.0 : 0,
-            diag_count(ct) > before ? diag_get(ct, before).message : "");
-    if (getenv("AUTO_DEBUG")[0] == '2')
-      for (u32 i = 0; i < c->plan.nrows; i++) {
-        const auto_row *w = &c->plan.row[i];
-        const func_info *f = func_get(src, w->fn);
-        fprintf(stderr, "   %s %u %s %s %u.%u\n", sym_str(src->c, f->name), w->instr,
-                op_row_of(f->body.v[w->instr - 1].op)->name,
-                w->whole     ? "whole"
-                : w->sum     ? "sum"
-                : w->follows ? "follows"
-                             : w->letter,
-                w->operand, w->dim);
-      }
-  }
-  if (pn && simulate(x, tmp, pn, &r) && fits(x, &r) &&
+  const bool ran = pn && simulate(x, tmp, pn, &r);
+  if (ran && fits(x, &r) &&
       (!x->r->time_ps || r.period_ps < x->r->time_ps ||
        (r.period_ps == x->r->time_ps && r.peak_bytes < x->r->peak_bytes))) {
     x->r->automatic = true, x->r->s = c->s, x->r->plan = c->plan;
     x->r->time_ps = r.period_ps, x->r->alone_ps = r.makespan_ps, x->r->peak_bytes = r.peak_bytes;
     x->r->utilisation = r.utilisation, x->r->comm = r.comm, x->r->bubble = r.bubble;
   }
+  if (getenv("AUTO_DEBUG")) fprintf(stderr, "%s est %.3f ms %.2f GiB fits %d exact %d -> %d %.3f ms %.2f GiB %s\n", strategy_str(tmp, &c->s), (double)c->plan.time_ps*1e-9, (double)c->plan.bytes/1073741824.0, c->plan.fits, c->plan.exact, ran, ran ? (double)r.period_ps*1e-9 : 0, ran ? (double)r.peak_bytes/1073741824.0 : 0, diag_count(ct) > before ? diag_get(ct, before).message : "");
+  const i64 over = !ran || fits(x, &r)      ? 0
+                   : x->o->memory_bytes > 0 ? r.peak_bytes - x->o->memory_bytes
+                                            : r.over_bytes;
   diag_truncate(ct, before);
   arena_free(tmp);
+  return ran ? over + (over ? r.peak_bytes - over - c->plan.bytes : 0) : 0;
 }
 
 static int by_estimate(const void *x, const void *y) {
   const candidate *p = x, *q = y;
-  if (p->plan.fits != q->plan.fits) return p->plan.fits ? -1 : 1;
   if (p->plan.time_ps != q->plan.time_ps) return p->plan.time_ps < q->plan.time_ps ? -1 : 1;
   return strategy_compare(&p->s, &q->s);
 }
 
+// May an automatic plan of these degrees be the answer? Not if products alone take longer than the best hybrid, or weights, split
+// over all ranks of a stage and the stages, do not fit.
+static bool is_promising(const finding *x, const search_point *p, double weights, i64 have) {
+  const strategy *s = &p->s;
+  const double d = s->dp.n, states = x->o->train && x->o->optim.kind >= OPTIM_ADAM ? 4 : 0;
+  const double each = 1 / (s->zero.n > 2 ? d : 1) +
+                      (x->o->train ? 1 / (s->zero.n > 1 ? d : 1) + states / (s->zero.n ? d : 1) : 0);
+  if (!p->bound_work && x->r->time_ps && p->bound_ps > x->r->time_ps) return false;
+  return x->o->memory_bytes < 0 || weights * each / s->tp.n / s->pp.n <= (double)have;
+}
+
+static double weights_of(const prog *src) {
+  const func_info *m = func_get(src, src->main);
+  double sum = 0;
+  for (u32 k = 0; k < m->nparams; k++)
+    if (m->params.v[k].r == ROLE_WEIGHT) sum += (double)shape_bytes(&val_type(src, m, k + 1)->s);
+  return sum;
+}
+
 // Degrees of the search with a tensor axis, each once: what hybrids split over it is not theirs to say.
 static void find_candidates(finding *x, const search_result *all) {
+  const double weights = weights_of(planner_source(x->pl));
+  i64 have = x->o->memory_bytes;
+  for (u32 q = 0; q < x->m->nranks && !x->o->memory_bytes; q++)
+    have = MAX(have, machine_kind_of(x->m, q)->usable_bytes);
   x->v = NEWN(x->a, candidate, all->npoints + 1);
   for (u32 k = 0; k < all->npoints; k++) {
-    strategy s = all->point[k].s;
-    if (s.tp.n < 2 || s.replicas.nparts || s.coshard.n > 1 || s.tp_stages.nparts) continue;
-    if (s.sp.n || !choice_same(s.tables, choice_default(CHOICE_tables))) continue;
-    if (choice_is(CHOICE_recompute, s.recompute, "selective") && !x->selective) continue;
-    x->v[x->n++].s = s;
-  }
-  u32 n = 0;
-  for (u32 k = 0; k < x->n; k++) {
-    candidate *c = &x->v[n];
-    c->s = x->v[k].s;
-    const hybrid_opts h = options(x, &c->s);
+    const strategy *s = &all->point[k].s;
+    if (s->tp.n < 2 || s->replicas.nparts || s->coshard.n > 1 || s->tp_stages.nparts) continue;
+    if (s->sp.n || !choice_same(s->tables, choice_default(CHOICE_tables))) continue;
+    if (!is_promising(x, &all->point[k], weights, have)) continue;
+    candidate *c = &x->v[x->n];
+    *c = (candidate){.s = *s};
+    const hybrid_opts h = options(x, s);
     if (!policy_auto(x->x, x->a, &h, &c->plan)) continue;
-    c->s.layers = c->plan.layers;
     x->r->points += c->plan.points, x->r->inexact += !c->plan.exact;
-    n++;
+    x->n++;
   }
-  x->n = x->r->degrees = n;
+  x->r->degrees = x->n;
+  qsort(x->v, x->n, sizeof *x->v, by_estimate);
+}
+
+// What does not fit gets the fastest split that does, with so many bytes less than there are for what the estimate does not
+// know. False: there is none.
+static bool make_fit(finding *x, candidate *c, i64 less) {
+  hybrid_opts h = options(x, &c->s);
+  h.s.layers = choice_default(CHOICE_layers);
+  h.least_bytes = less;
+  auto_plan p;
+  if (!policy_auto_within(x->x, x->a, &h, &p) || !p.fits) return false;
+  x->r->points += p.points, x->r->inexact += !p.exact && c->plan.exact;
+  c->plan = p;
+  return true;
+}
+
+// In the order of estimates: the first of those that do not fit are made to, the others are left out.
+static void try_all(finding *x) {
+  u32 n = 0, fitted = 0;
+  for (u32 k = 0; k < x->n; k++) {
+    candidate c = x->v[k];
+    if (c.plan.fits || (fitted++ < FITTED && make_fit(x, &c, 0))) x->v[n++] = c;
+  }
   qsort(x->v, n, sizeof *x->v, by_estimate);
+  for (u32 k = 0; k < n && x->r->simulated < SIMULATED; k++) {
+    candidate *c = &x->v[k];
+    c->s.layers = c->plan.layers;
+    const i64 over = try_plan(x, c);
+    if (over > 0 && fitted++ < 2 * FITTED && make_fit(x, c, over))
+      c->s.layers = c->plan.layers, try_plan(x, c);
+  }
 }
 
 static void search_same(finding *x, const cost_opts *costs) {
@@ -177,11 +209,9 @@ bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *c
     r->s = p->s, r->time_ps = p->time_ps, r->alone_ps = p->alone_ps, r->peak_bytes = p->peak_bytes;
     r->utilisation = p->utilisation, r->comm = p->comm, r->bubble = p->bubble;
   }
-  const choice_set *again = &o->space.of[CHOICE_recompute];
-  x.selective = again->said && !again->all;
   x.x = policy_auto_new(pl, o->train, rules);
   find_candidates(&x, &r->hybrids);
-  for (u32 k = 0; k < x.n && k < SIMULATED; k++) try_plan(&x, &x.v[k]);
+  try_all(&x);
   policy_auto_free(x.x);
   diag_truncate(c, said);
   if (!r->time_ps) return false; // the search said why

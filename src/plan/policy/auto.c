@@ -8,6 +8,9 @@
 #include "cost/cost.h"
 #include "plan/splits_ops.h"
 #include "plan/splits_rules.h"
+#include <math.h>
+
+enum { MARKED_WORDS = 8, DOUBLINGS = 16, HALVINGS = 5 };
 
 // What was solved, for degrees that differ in nothing that its prices depend on.
 typedef struct {
@@ -20,6 +23,7 @@ struct splitter {
   const splits_model *m;
   const splits_rules *rules;
   VEC(solved *) known;
+  const bool *const *marked[MARKED_WORDS]; // by word of `recompute`
 };
 
 splitter *policy_auto_new(planner *pl, bool train, const splits_rules *rules) {
@@ -45,9 +49,10 @@ typedef struct {
 static i64 memory_of(const hybrid_opts *o) {
   const machine *m = cost_model_machine(o->k);
   i64 least = INT64_MAX;
-  if (o->memory_bytes) return o->memory_bytes > 0 ? o->memory_bytes : INT64_MAX;
+  if (o->memory_bytes < 0) return INT64_MAX;
+  if (o->memory_bytes) return o->memory_bytes - o->least_bytes;
   for (u32 r = 0; r < m->nranks; r++) least = MIN(least, machine_kind_of(m, r)->usable_bytes);
-  return least;
+  return least - o->least_bytes;
 }
 
 // What a step has besides tasks, for weights of so many bytes on a rank: gradients summed over data ranks, with ZeRO 2 once for
@@ -149,7 +154,25 @@ static void take_rows(const splits_prices *p, const splits_answer *s, u32 pick, 
   out->row = row, out->nrows = n;
 }
 
-static splits_terms terms_of(const hybrid_opts *o, bool fastest) {
+// What the backward computes again, as the policy of the strategy and the rules have it.
+static const bool *const *marked_of(splitter *x, const hybrid_opts *o) {
+  const u32 word = o->s.recompute.n, nf = planner_funcs(x->pl);
+  if (word >= MARKED_WORDS || !o->train) return NULL;
+  if (x->marked[word]) return x->marked[word];
+  plan pn = {.train = true};
+  const struct plan_again *more;
+  const u32 nmore = x->rules ? splits_rules_again(x->rules, x->a, &more) : 0;
+  bool **of = ZNEWN(x->a, bool *, nf + 1);
+  const prog *p = planner_source(x->pl);
+  for (u32 f = 1; f < nf; f++) of[f] = ZNEWN(x->a, bool, func_get(p, (func){f})->body.n + 1);
+  if (!choice_is(CHOICE_recompute, o->s.recompute, "full") &&
+      policy_recompute(x->pl, x->a, &pn, o->s.recompute))
+    for (u32 k = 0; k < pn.nrecompute; k++) of[pn.recompute[k].fn.i][pn.recompute[k].instr - 1] = true;
+  for (u32 k = 0; k < nmore; k++) of[more[k].fn.i][more[k].instr - 1] = true;
+  return x->marked[word] = (const bool *const *)of;
+}
+
+static splits_terms terms_of(splitter *x, const hybrid_opts *o, double ps_per_byte) {
   const strategy *s = &o->s;
   return (splits_terms){.ranks = s->dp.n * s->tp.n * s->pp.n,
                         .ways = s->tp.n,
@@ -159,14 +182,17 @@ static splits_terms terms_of(const hybrid_opts *o, bool fastest) {
                         .zero = s->zero.n,
                         .train = o->train,
                         .again = choice_is(CHOICE_recompute, s->recompute, "full"),
+                        .recompute = s->recompute.n,
+                        .marked = marked_of(x, o),
                         .optim = o->optim,
-                        .limits = {.fastest = fastest}};
+                        .limits = {.fastest = true, .ps_per_byte = ps_per_byte}};
 }
 
 static bool same_prices(const splits_terms *x, const splits_terms *y) {
   const bool same = x->ranks == y->ranks && x->ways == y->ways && x->data == y->data &&
-                    x->micro == y->micro && x->again == y->again && x->limits.fastest == y->limits.fastest;
-  return same && (x->limits.fastest || (x->held == y->held && x->zero == y->zero)); // bytes count
+                    x->micro == y->micro && x->recompute == y->recompute &&
+                    x->limits.ps_per_byte == y->limits.ps_per_byte;
+  return same && (x->limits.ps_per_byte == 0 || (x->held == y->held && x->zero == y->zero)); // bytes count
 }
 
 // Solved, kept until the splitter goes.
@@ -182,8 +208,8 @@ static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *
   return y;
 }
 
-static bool solve(splitter *x, arena *a, const hybrid_opts *o, bool fastest, auto_plan *out) {
-  const splits_terms t = terms_of(o, fastest);
+static bool solve(splitter *x, arena *a, const hybrid_opts *o, double ps_per_byte, auto_plan *out) {
+  const splits_terms t = terms_of(x, o, ps_per_byte);
   const solved *y = solved_of(x, o, &t);
   for (u32 k = 0; y->answer && k < y->answer->main->s.n; k++) {
     auto_plan now = {.exact = y->answer->main->s.exact, .points = y->answer->main->s.points};
@@ -202,9 +228,30 @@ static bool solve(splitter *x, arena *a, const hybrid_opts *o, bool fastest, aut
 
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
   *out = (auto_plan){.layers = o->s.layers};
-  if (!solve(x, a, o, true, out)) return false;
-  if (out->fits) return true;
-  auto_plan small = {0};
-  if (solve(x, a, o, false, &small)) *out = small;
+  return solve(x, a, o, 0, out);
+}
+
+// Bytes at a price: the least price at which the best split fits, by doubling and then halving the ratio. The result is one of the
+// solutions that nothing beats in time and bytes.
+bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
+  if (!policy_auto(x, a, o, out) || out->fits) return out->nrows > 0;
+  const strategy *s = &o->s;
+  double below = 0, price = (double)out->time_ps / s->mb.n / (double)MAX(out->bytes, 1) / 64, fits = 0;
+  auto_plan now;
+  for (u32 k = 0; k < DOUBLINGS && fits == 0; k++, price *= 4) {
+    now = (auto_plan){.layers = s->layers};
+    if (!solve(x, a, o, price, &now)) return true;
+    if (now.fits) fits = price;
+    if (!now.fits) below = price;
+    if (now.fits || now.bytes < out->bytes) *out = now;
+  }
+  for (u32 k = 0; k < HALVINGS && fits > 0; k++) {
+    const double between = below > 0 ? sqrt(below * fits) : fits / 2;
+    now = (auto_plan){.layers = s->layers};
+    if (!solve(x, a, o, between, &now)) break;
+    if (now.fits) fits = between;
+    if (!now.fits) below = between;
+    if (now.fits && now.time_ps <= out->time_ps) *out = now;
+  }
   return true;
 }
