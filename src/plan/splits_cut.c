@@ -397,7 +397,8 @@ static void find_last(solver *s) {
   s->last_of = ZNEWN(s->a, bool, p->nops + 1);
   for (u32 i = 0; i < p->nops; i++) {
     bool more = p->op[i].named || !s->hold[i];
-    for (u32 j = i + 1; j < p->nops && !more; j++) more = p->op[j].tie == p->op[i].tie;
+    for (u32 j = 0; j < p->nops && p->op[i].tie; j++)
+      more = more || (p->op[j].tie == p->op[i].tie && (j > i || p->op[j].named));
     s->last_of[i] = !more;
   }
 }
