@@ -67,6 +67,8 @@ typedef struct {
   u32 states;   // most states of a cut; 0: 8,192
   u32 points;   // most points of a front; 0: 64
   double ps_per_byte; // with `fastest`: bytes cost time, at this price; the least of both together is kept
+  u64 steps;          // tried; after them 256 states of a cut are kept. 0: 2,097,152
+  bool all;           // false, as if there were no way, where a limit is reached
 } splits_limits;
 // False: some operator has no option that can be reached.
 bool splits_solve(arena *a, const splits_problem *p, const splits_limits *limits, splits_solution *out);

@@ -324,10 +324,11 @@ static bool pass(solver *s, arena *a) {
     for (u32 i = 0; i < s->cut.n; i++)
       for (u32 k = 0; k < p->op[op].noptions; k++) extend(s, op, &s->cut.v[i], k, of, held);
     s->out->states += s->made.n;
-    if (s->steps > STEPS) s->most.states = MIN(s->most.states, BEAM);
+    if (s->steps > s->most.steps) s->most.states = MIN(s->most.states, BEAM);
     cut_down(s);
     arena_free(s->now);
     s->now = s->next;
+    if (s->most.all && (!s->out->exact || s->steps > s->most.steps)) s->made.n = 0;
     s->cut.v = s->made.v, s->cut.n = s->made.n, s->cut.cap = s->made.cap;
   }
   s->out->points += s->points.n;
@@ -409,6 +410,7 @@ bool splits_solve(arena *a, const splits_problem *p, const splits_limits *limits
   if (limits) s.most = *limits;
   if (!s.most.states) s.most.states = 8192;
   if (!s.most.points) s.most.points = 64;
+  if (!s.most.steps) s.most.steps = STEPS;
   s.last = ZNEWN(s.a, u32, p->ntensors + 1), s.slot = NEWN(s.a, u32, p->ntensors + 1);
   s.hold = ZNEWN(s.a, u32, p->nops + 1);
   make_slots(&s);

@@ -87,7 +87,6 @@ static i64 try_plan(finding *x, const candidate *c) {
     x->r->time_ps = r.period_ps, x->r->alone_ps = r.makespan_ps, x->r->peak_bytes = r.peak_bytes;
     x->r->utilisation = r.utilisation, x->r->comm = r.comm, x->r->bubble = r.bubble;
   }
-  if (getenv("AUTO_DEBUG")) fprintf(stderr, "%s est %.3f ms %.2f GiB fits %d exact %d -> %d %.3f ms %.2f GiB %s\n", strategy_str(tmp, &c->s), (double)c->plan.time_ps*1e-9, (double)c->plan.bytes/1073741824.0, c->plan.fits, c->plan.exact, ran, ran ? (double)r.period_ps*1e-9 : 0, ran ? (double)r.peak_bytes/1073741824.0 : 0, diag_count(ct) > before ? diag_get(ct, before).message : "");
   const i64 over = !ran || fits(x, &r)      ? 0
                    : x->o->memory_bytes > 0 ? r.peak_bytes - x->o->memory_bytes
                                             : r.over_bytes;
@@ -214,7 +213,15 @@ bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *c
   try_all(&x);
   policy_auto_free(x.x);
   diag_truncate(c, said);
-  if (!r->time_ps) return false; // the search said why
+  if (!r->time_ps && any) {
+    diag_truncate(c, before);
+    diag(c, E_NO_PLAN, (loc){0},
+         "no automatic plan fits and keeps the rules: of %u degrees with a tensor axis, %u were simulated",
+         r->degrees, r->simulated);
+    diag_hint(c, r->degrees ? "rules that allow more, recompute=full or zero=3"
+                            : "degrees with tp > 1: --strategy 'tp=2'");
+  }
+  if (!r->time_ps) return false; // or the search said why
   diag_truncate(c, before);
   search_same(&x, costs);
   return true;

@@ -247,3 +247,62 @@ TEST(the_least_is_that_of_all_assignments) {
       break;
   }
 }
+
+// ---- plans of models ----------------------------------------------------------------------------------------------
+// Simulated, an automatic answer is no slower than any hybrid of the same degrees; it is what the whole program says, and
+// computes what the model computes.
+static void hold_model(const char *model, i64 batch, i64 seq, const char *spec, const char *line) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  prog *src = front_load(c, model, &(front_opts){.batch = batch, .seq = seq, .loss = true});
+  machine *m = machine_load(c, a, spec);
+  REQUIRE(src && m);
+  planner *pl = planner_new(src);
+  search_opts o = {.train = true, .batch = batch, .optim = optim_default(OPTIM_ADAM), .top = 1, .threads = 1};
+  search_auto r;
+  REQUIRE(strategy_parse(c, a, line, &o.space));
+  const cost_opts costs = {0};
+  if (CHECK_MSG(search_auto_run(pl, a, m, &costs, &o, NULL, &r), "%s: %s", model, diag_render(c, a))) {
+    CHECK_MSG(!r.has_same || r.time_ps <= r.same.time_ps, "%s: slower than a hybrid of its degrees", model);
+    CHECK_MSG(!r.hybrids.nfit || r.time_ps <= r.hybrids.point[0].time_ps, "%s: slower than a hybrid", model);
+    search_point at = {.s = r.s};
+    hybrid_opts h = search_hybrid(&o, &at);
+    h.k = cost_model_new(c, a, m, &costs);
+    if (r.automatic) h.splits = &r.plan.splits;
+    const plan *pn = policy_hybrid(pl, a, &h);
+    prog *d = pn ? plan_apply(pl, pn, h.k) : NULL;
+    sim_result s;
+    const sim_opts so = {.mode = SIM_FOLDED, .steady = true};
+    if (CHECK_MSG(d && plan_validate(d) && sim_run(c, a, d, h.k, &so, &s), "%s: %s", model,
+                  diag_render(c, a))) {
+      CHECK_EQ_I64(r.time_ps, s.period_ps);
+      CHECK_EQ_I64(r.peak_bytes, s.peak_bytes);
+    }
+    prog_free(d);
+    verify_report v;
+    if (r.automatic)
+      CHECK_MSG(plan_verify(pl, pn, h.k, &(verify_opts){.seed = 3}, a, &v) && v.passed, "%s: %s", model,
+                diag_render(c, a));
+    strbuf text = {.a = a}; // as a file, too
+    if (pn) plan_print(planner_source(pl), pn, &text);
+    const plan *again =
+        pn ? plan_parse(a, planner_source(pl), NULL, sym_of(c, "p"), sb_str(&text), text.n) : NULL;
+    strbuf twice = {.a = a};
+    if (again) plan_print(planner_source(pl), again, &twice);
+    CHECK_MSG(again && !strcmp(sb_str(&text), sb_str(&twice)), "%s: the plan does not read back", model);
+  }
+  planner_free(pl);
+  prog_free(src);
+  arena_free(a);
+  ctx_free(c);
+}
+
+TEST(no_hybrid_is_faster) {
+  static const char one[] = "1x4 v100", two[] = "2x2 v100 nvlink=100GB/s ib=100Gb/s";
+  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "dp=1,2 tp=2,4 recompute=none");
+  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=255", 8, 16, two, "tp=2,4 zero=0 recompute=none");
+  hold_model("llama2-7b:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=2,4 mb=1,2 zero=0");
+  hold_model("bert-base:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=4 zero=0");
+  hold_model("t5-small:layers=2,hidden=64,heads=4,vocab=256", 4, 16, one, "tp=2,4 mb=1,2 zero=0");
+  hold_model("mlp-xs", 64, 0, two, "tp=2,4 zero=0 recompute=none");
+}

@@ -11,6 +11,7 @@
 #include <math.h>
 
 enum { MARKED_WORDS = 8, DOUBLINGS = 16, HALVINGS = 5 };
+enum { FRONT_STATES = 2048, FRONT_POINTS = 256, FRONT_STEPS = 1 << 16 };
 
 // What was solved, for degrees that differ in nothing that its prices depend on.
 typedef struct {
@@ -172,7 +173,7 @@ static const bool *const *marked_of(splitter *x, const hybrid_opts *o) {
   return x->marked[word] = (const bool *const *)of;
 }
 
-static splits_terms terms_of(splitter *x, const hybrid_opts *o, double ps_per_byte) {
+static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_limits *l) {
   const strategy *s = &o->s;
   return (splits_terms){.ranks = s->dp.n * s->tp.n * s->pp.n,
                         .ways = s->tp.n,
@@ -185,14 +186,15 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, double ps_per_by
                         .recompute = s->recompute.n,
                         .marked = marked_of(x, o),
                         .optim = o->optim,
-                        .limits = {.fastest = true, .ps_per_byte = ps_per_byte}};
+                        .limits = *l};
 }
 
 static bool same_prices(const splits_terms *x, const splits_terms *y) {
   const bool same = x->ranks == y->ranks && x->ways == y->ways && x->data == y->data &&
                     x->micro == y->micro && x->recompute == y->recompute &&
-                    x->limits.ps_per_byte == y->limits.ps_per_byte;
-  return same && (x->limits.ps_per_byte == 0 || (x->held == y->held && x->zero == y->zero)); // bytes count
+                    x->limits.fastest == y->limits.fastest && x->limits.ps_per_byte == y->limits.ps_per_byte;
+  const bool alone = x->limits.fastest && x->limits.ps_per_byte == 0; // else bytes count
+  return same && (alone || (x->held == y->held && x->zero == y->zero));
 }
 
 // Solved, kept until the splitter goes.
@@ -208,8 +210,8 @@ static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *
   return y;
 }
 
-static bool solve(splitter *x, arena *a, const hybrid_opts *o, double ps_per_byte, auto_plan *out) {
-  const splits_terms t = terms_of(x, o, ps_per_byte);
+static bool solve(splitter *x, arena *a, const hybrid_opts *o, const splits_limits *l, auto_plan *out) {
+  const splits_terms t = terms_of(x, o, l);
   const solved *y = solved_of(x, o, &t);
   for (u32 k = 0; y->answer && k < y->answer->main->s.n; k++) {
     auto_plan now = {.exact = y->answer->main->s.exact, .points = y->answer->main->s.points};
@@ -228,19 +230,26 @@ static bool solve(splitter *x, arena *a, const hybrid_opts *o, double ps_per_byt
 
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
   *out = (auto_plan){.layers = o->s.layers};
-  return solve(x, a, o, 0, out);
+  return solve(x, a, o, &(splits_limits){.fastest = true}, out);
 }
 
-// Bytes at a price: the least price at which the best split fits, by doubling and then halving the ratio. The result is one of the
-// solutions that nothing beats in time and bytes.
+// The whole front, where there are few steps to it. Else bytes at a price: the least price at which the best split fits, by doubling
+// and then halving the ratio. The result is one of the solutions that nothing beats in time and bytes, either way.
 bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
   if (!policy_auto(x, a, o, out) || out->fits) return out->nrows > 0;
   const strategy *s = &o->s;
   double below = 0, price = (double)out->time_ps / s->mb.n / (double)MAX(out->bytes, 1) / 64, fits = 0;
-  auto_plan now;
+  auto_plan now = {.layers = s->layers};
+  if (solve(
+          x, a, o,
+          &(splits_limits){.states = FRONT_STATES, .points = FRONT_POINTS, .steps = FRONT_STEPS, .all = true},
+          &now)) {
+    if (now.fits || now.bytes < out->bytes) *out = now;
+    return true;
+  }
   for (u32 k = 0; k < DOUBLINGS && fits == 0; k++, price *= 4) {
     now = (auto_plan){.layers = s->layers};
-    if (!solve(x, a, o, price, &now)) return true;
+    if (!solve(x, a, o, &(splits_limits){.fastest = true, .ps_per_byte = price}, &now)) return true;
     if (now.fits) fits = price;
     if (!now.fits) below = price;
     if (now.fits || now.bytes < out->bytes) *out = now;
@@ -248,7 +257,7 @@ bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *
   for (u32 k = 0; k < HALVINGS && fits > 0; k++) {
     const double between = below > 0 ? sqrt(below * fits) : fits / 2;
     now = (auto_plan){.layers = s->layers};
-    if (!solve(x, a, o, between, &now)) break;
+    if (!solve(x, a, o, &(splits_limits){.fastest = true, .ps_per_byte = between}, &now)) break;
     if (now.fits) fits = between;
     if (!now.fits) below = between;
     if (now.fits && now.time_ps <= out->time_ps) *out = now;
