@@ -302,8 +302,12 @@ splits_rules *splits_rules_read(planner *pl, arena *a, sym file, const char *tex
   if (r.failed) return NULL;
   splits_rules *x = NEW(a, splits_rules);
   *x = (splits_rules){.n = y->n, .v = NEWN(a, rule, y->n + 1), .pl = pl};
-  for (u32 k = 0; k < y->n; k++) read_rule(&r, y->item[k], &x->v[k]);
-  return r.failed ? NULL : x;
+  bool failed = false;
+  for (u32 k = 0; k < y->n; k++) {
+    read_rule(&r, y->item[k], &x->v[k]);
+    failed |= r.failed, r.failed = false;
+  }
+  return failed ? NULL : x;
 }
 
 // ---- questions ----------------------------------------------------------------------------------------------
