@@ -95,12 +95,13 @@ static inline u32 sched_first(const sched *s, u32 replica) {
 // ---- generators: one row each in schedules.def
 // -------------------------------------------------------------
 typedef struct {
-  u32 places, chunks; // stages = places * chunks; where they lie, the row says (sched_place)
-  u32 micro;          // of a step; replicas have equal parts of them
-  u32 group;          // microbatches that a place takes before it goes on to its next chunk; 0: `places`
-  bool backward;      // training
-  bool paired;        // pairs of a row run at once; else one task after the other
-  u32 nedges;         // 0: a chain
+  u32 places,
+      chunks;    // how many stages that makes, and where they lie, the row says (sched_nstages, sched_place)
+  u32 micro;     // of a step; replicas have equal parts of them
+  u32 group;     // microbatches that a place takes before it goes on to its next chunk; 0: `places`
+  bool backward; // training
+  bool paired;   // pairs of a row run at once; else one task after the other
+  u32 nedges;    // 0: a chain
   const sched_edge *edge;
 } sched_shape;
 bool sched_shape_same(const sched_shape *x, const sched_shape *y);
@@ -110,6 +111,8 @@ typedef enum {
   PLACED_LOOP, // stage k on place k % P: chunks go round
   PLACED_V, // every second chunk runs the other way: stages 0 and 2P-1 lie on place 0, P-1 and P on the last one
   PLACED_BOTH, // two replicas: stage k of the second lies where stage P-1-k of the first does
+  PLACED_WIDE, // stage k on place k-1, between a first stage and a last one that lie on all places
+  PLACED_PASSES, // a forward goes three times through the places: chunk k of a place is the same stage in pass k
 } sched_placement;
 typedef enum { SPLIT_NO, SPLIT_ALL, SPLIT_SOME } sched_split;
 enum { CHUNKS_ANY = 0 };
@@ -124,10 +127,19 @@ typedef struct {
   sched_placement placement; // of its stages
   u32 least;                 // microbatches for each place, at least
 } sched_row;
-// Replicas of the model that a row runs, and the place of a stage of one of them.
+// Replicas of the model that a row runs, passes of a forward, stages of one replica, does a stage lie on all places, and the place of a stage;
+// of several the lowest.
 static inline u32 sched_replicas(const sched_row *r) { return r->placement == PLACED_BOTH ? 2 : 1; }
+static inline u32 sched_passes(const sched_row *r) { return r->placement == PLACED_PASSES ? 3 : 1; }
+static inline u64 sched_nstages(const sched_row *r, u32 places, u32 chunks) {
+  return (u64)places * chunks / sched_passes(r) + (r->placement == PLACED_WIDE ? 2 : 0);
+}
+static inline bool sched_is_wide(const sched_row *r, u32 places, u32 stage) {
+  return r->placement == PLACED_WIDE && stage % (places + 1) == 0;
+}
 static inline u32 sched_place(const sched_row *r, u32 places, u32 replica, u32 stage) {
   const bool back = replica || (r->placement == PLACED_V && stage / places % 2);
+  if (r->placement == PLACED_WIDE) return sched_is_wide(r, places, stage) ? 0 : (stage - 1) % places;
   return back ? places - 1 - stage % places : stage % places;
 }
 const sched_row *sched_row_of(u32 i);              // number i from 0; NULL: there are no more
@@ -212,7 +224,7 @@ u32 sched_channels(arena *scratch, u32 n, const u16 *from, const u16 *to, u8 *ch
 // ---- time and pictures --------------------------------------------------------------------------------
 // When every task runs if a kind takes cost[kind] and sends take no time: as soon as its place is free and
 // what it needs is there. The tasks of a pair run one after the other, as the published figures have it. An
-// activation, of a (stage, microbatch), is alive from its F to its B or W.
+// activation, of a (stage, microbatch), is alive from its F, of several passes the last, to its B or W.
 typedef struct {
   u64 begin, end;
 } sched_span;

@@ -251,6 +251,7 @@ static double seconds(const bounds *b, const strategy *s, double *even) {
   const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K, mean = all / (double)ranks;
   *even = mean;
   if (s->pp.n == 1 || s->v.n > 1 || !bound_fills(b, s) || bound_replicas(s) > 1) return mean;
+  if (policy_is_interlaced(s)) return mean; // what lies on all places does not wait for the others
   return MAX(mean, filled(w, P, K));
 }
 

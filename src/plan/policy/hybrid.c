@@ -340,6 +340,8 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
     add_splits(a, pn, AXIS_tp, o->splits);
   else if (!policy_split_tensors(pl, a, pn, AXIS_tp, s))
     return NULL;
+  if (policy_is_interlaced(s) && !policy_split_wide(pl, a, pn, AXIS_pp, s, said_at(o, CHOICE_schedule)))
+    return NULL;
   policy_zero(pn, AXIS_dp, s->zero.n);
   if (!policy_recompute(pl, a, pn, s->recompute)) return NULL;
   if (o->splits && o->splits->nagain) add_again(pl, a, pn, o->splits);
@@ -392,6 +394,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   if (!made_up && (!policy_ordered(pl, a, pn, &own, &file) || !policy_staged(pl, a, pn, &own, file)))
     return NULL;
   if (!made_up) policy_replicas(a, pn, &own.s, file);
+  if (!made_up && !policy_unrolled(c, a, pn, &own)) return NULL;
   strategy said = o->s; // with the numbers that `auto` stands for
   said.layers = own.s.layers, said.dp_shares = own.s.dp_shares, said.tp_shares = own.s.tp_shares;
   said.places = own.s.places, said.v = own.s.v;
