@@ -54,6 +54,11 @@ class Axes:
         return self.ranks[at]
 
 
+def channel():
+    """A process group for the sends of one stream: they do not wait for those of others."""
+    return dist.new_group()
+
+
 # ---- what is stored
 class Stored:
     """A tensor that is kept from step to step, or data; a cut is (axes, dimension, stride in the whole)."""
@@ -241,11 +246,6 @@ def reduce_scatter(x, axes, *cuts):
 def all_to_all(x, axes, give, take):
     """Split as `give` says, of a tensor that was split as `take` says."""
     return whole_of(swap([piece.contiguous() for piece in pieces_of(x, axes, give)], axes), axes, take)
-
-
-def channel():
-    """A process group for the sends of one stream: they do not wait for those of others."""
-    return dist.new_group()
 
 
 SENT = []  # what is on its way
