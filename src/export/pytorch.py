@@ -342,7 +342,7 @@ def cumsum(x, dim, exclusive, reverse):
 
 def topk(x, k, dim, largest):
     """The k largest or smallest, equal ones in their order."""
-    values, index = torch.sort(x, dim, descending=bool(largest), stable=True)
+    values, index = torch.sort(x, dim=dim, descending=bool(largest), stable=True)
     return values.narrow(dim, 0, k), index.narrow(dim, 0, k)
 
 
