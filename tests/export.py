@@ -1,7 +1,7 @@
 """Runs exported programs. Usage: export.py FOLDER...
 
 A folder has program.py, a file `ranks`, arrays/ with what it reads, `losses` of each step and want/ with weights and
-states after the last one. One line of answer each: "ok" or what is wrong. Processes are forked from this one, so that
+states after the last one. The first line is "torch" where there is one; then one line for each: "ok" or what is wrong. Processes are forked from this one, so that
 torch is loaded once.
 """
 
@@ -14,8 +14,12 @@ import sys
 import traceback
 import warnings
 
-import numpy
-import torch
+try:
+    import numpy
+    import torch
+except ImportError as missing:
+    sys.exit(f"no torch: {missing}")
+print("torch", flush=True)
 
 SECONDS = 60  # for one program
 LOSS = 1e-4  # relative

@@ -213,6 +213,48 @@ static bool put_toint(writing *x, strbuf *b) {
   return true;
 }
 
+// An index, or a number of elements, along a dimension as it is in a rank's piece. It must not cut one.
+static bool in_piece(writing *x, const type_info *t, u32 dim, i64 *k) {
+  const space *sp = x->s->w->p->sp;
+  const layout_info *l = layout_get(sp, t->lay);
+  for (u32 j = 0; j < l->nsplit && *k; j++) {
+    if (l->split[j].dim != dim) continue;
+    const i64 ways = axis_size(sp, l->split[j].axis);
+    if (l->split[j].table || *k % (ways * l->split[j].stride))
+      return py_refuse(x->s->w, x->i->where, "%s: ends that cut the pieces of ranks cannot be exported",
+                       op_row_of((opcode)x->i->op)->name);
+    *k /= ways;
+  }
+  return true;
+}
+
+static bool put_ends(writing *x, attr_key which, strbuf *b) {
+  const i64 *end, *step;
+  i64 here[DIMS_MAX];
+  const u32 n = attr_ints(x->at, which, &end), nsteps = attr_ints(x->at, A_steps, &step);
+  for (u32 k = 0; k < n; k++) {
+    here[k] = end[k];
+    if (nsteps && step[k] != 1 && py_is_split(x->s->w, x->of, x->dim[k]))
+      return py_refuse(x->s->w, x->i->where,
+                       "a slice with steps along a dimension that is split cannot be exported");
+    if (!in_piece(x, x->of, x->dim[k], &here[k])) return false;
+  }
+  py_ints(b, here, n, false);
+  return true;
+}
+
+static bool put_border(writing *x, strbuf *b) {
+  const i64 *pad;
+  i64 here[2 * DIMS_MAX];
+  const u32 n = attr_ints(x->at, A_pads, &pad);
+  for (u32 k = 0; k < n; k++) {
+    here[k] = pad[k];
+    if (!in_piece(x, opd_type(x, 0), k % (n / 2), &here[k])) return false;
+  }
+  py_ints(b, here, n, false);
+  return true;
+}
+
 static bool put_step(writing *x, strbuf *b) {
   if (attr_float(x->at, A_alpha, 1) == 1 && attr_float(x->at, A_beta, 0) == 0) return true;
   sb_put(b, ", ");
@@ -238,6 +280,9 @@ static bool put_placeholder(writing *x, const char *s, size_t n, strbuf *b) {
   if (IS("parts")) return put_parts(x, b);
   if (IS("dtype")) return put_dtype(x, b);
   if (IS("toint")) return put_toint(x, b);
+  if (IS("from")) return put_ends(x, A_starts, b);
+  if (IS("to")) return put_ends(x, A_ends, b);
+  if (IS("border")) return put_border(x, b);
   if (IS("step")) return put_step(x, b);
   if (IS("cuts")) return put_here(x, b), true;
   if (IS("extent")) return put_extent(x, b), true;

@@ -111,25 +111,39 @@ def load(p, folder, seed):
     return w, data
 
 
-def save(p, w, folder):
-    """Whole tensors as NAME.npy files, put together on rank 0."""
-    names = [None] * RANKS
-    dist.all_gather_object(names, [name for name in p if name in w])
-    if RANK == 0:
-        os.makedirs(folder, exist_ok=True)
-    for name in sorted(set(sum(names, []))):
-        have, pieces = None, [None] * RANKS
-        if name in p:
-            x = w[name].cpu()
-            x = x.float() if x.dtype == torch.bfloat16 else x
-            have = p[name].extents, [index.numpy() for index in p[name].places()], x.numpy()
-        dist.all_gather_object(pieces, have)
+def piece_for(name, p, w):
+    """What rank 0 needs of a tensor to put it together; None where this rank has nothing of it."""
+    if name not in p or name not in w:
+        return None
+    x = w[name].cpu()
+    x = x.float() if x.dtype == torch.bfloat16 else x  # numpy has no bf16
+    return p[name].extents, [index.numpy() for index in p[name].places()], x.numpy()
+
+
+def put_together(pieces):
+    extents, _, x = next(piece for piece in pieces if piece)
+    whole = numpy.zeros(extents, x.dtype)
+    for _, places, x in filter(None, pieces):
+        whole[numpy.ix_(*places)] = x
+    return whole
+
+
+def save(p, w, folder, most=2**28):
+    """Whole tensors as NAME.npy files, put together on rank 0, about `most` elements at a time."""
+    names, pieces = [None] * RANKS, [None] * RANKS
+    dist.all_gather_object(names, {name: math.prod(p[name].extents) for name in p if name in w})
+    sizes = {name: size for own in names for name, size in own.items()}
+    while sizes:
+        some, total = [], 0
+        for name in sorted(sizes):
+            if not some or total + sizes[name] <= most:
+                some.append(name)
+                total += sizes.pop(name)
+        dist.all_gather_object(pieces, [piece_for(name, p, w) for name in some])
         if RANK == 0:
-            extents, _, x = next(piece for piece in pieces if piece)
-            whole = numpy.zeros(extents, x.dtype)
-            for _, places, x in filter(None, pieces):
-                whole[numpy.ix_(*places)] = x
-            numpy.save(path_of(folder, name), whole)
+            os.makedirs(folder, exist_ok=True)
+            for k, name in enumerate(some):
+                numpy.save(path_of(folder, name), put_together([own[k] for own in pieces]))
 
 
 # ---- pieces of tensors
