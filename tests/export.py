@@ -95,5 +95,31 @@ def check(folder):
     return "ok" if far <= float(within) else f"{name} differs by {far:.2g} of its root mean square"
 
 
-for folder in sys.argv[1:]:
-    print(check(folder), flush=True)
+def result_of(folder):
+    """A program of one process, run in this one: do its results lie where they should?"""
+    os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="localhost", MASTER_PORT=str(free_port()))
+    sys.argv = ["program.py", "--steps", "1", "--arrays", f"{folder}/arrays", "--results", f"{folder}/got"]
+    out, sys.stdout = sys.stdout, open(os.devnull, "w")
+    try:
+        runpy.run_path(f"{folder}/program.py", run_name="__main__")
+    except BaseException as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[:1]}"
+    finally:
+        sys.stdout = out
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+    for name in sorted(os.listdir(f"{folder}/want")):
+        want, got = numpy.load(f"{folder}/want/{name}"), numpy.load(f"{folder}/got/{name}")
+        if want.shape != got.shape:
+            return f"result {name} has shape {got.shape}, not {want.shape}"
+        want, got = want.astype(float), got.astype(float)
+        root = numpy.sqrt(numpy.square(want[numpy.isfinite(want)]).mean()) if want.size else 0
+        if not numpy.allclose(got, want, rtol=1e-4, atol=1e-5 * root, equal_nan=True):
+            return f"result {name} differs by {numpy.abs(got - want).max():.3g}, of {root:.3g}"
+    return "ok"
+
+
+warnings.simplefilter("ignore")
+single = sys.argv[1:2] == ["--single"]
+for folder in sys.argv[2:] if single else sys.argv[1:]:
+    print(result_of(folder) if single else check(folder), flush=True)

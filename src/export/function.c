@@ -144,12 +144,11 @@ static void put_part(py_scope *s, const instr *i) {
   const value from = opd_of(s->f, i, 0);
   const type_info *in = val_type(w->p, s->f, from), *out = val_type(w->p, s->f, i->res);
   const lay_split *cut = layout_split_of(w->p->sp, out->lay, axis);
-  i64 dim[DIMS_MAX];
   if (!axis_get(w->p->sp, axis)->temporal || axis_size(w->p->sp, axis) == 1 || !cut) {
     alias(s, i->res, py_value(s, from));
     return;
   }
-  if (!py_local(w, in, i->where, dim) || !py_local(w, out, i->where, dim)) return;
+  if (!py_local(w, in, i->where) || !py_local(w, out, i->where)) return;
   strbuf b = {.a = w->a}, how = {.a = w->a};
   py_cuts(w, out, in->lay, &axis, 1, &how);
   const bool strided = how.v[0] == '(';
@@ -168,8 +167,7 @@ static void put_join_in_time(py_scope *s, const instr *i, u8 axis) {
   const reduction r = layout_part_of(w->p->sp, in->lay, axis);
   const char **opd = operands(s, i);
   strbuf tail = {.a = w->a};
-  i64 dim[DIMS_MAX];
-  if (!py_local(w, in, i->where, dim) || !py_local(w, out, i->where, dim)) return;
+  if (!py_local(w, in, i->where) || !py_local(w, out, i->where)) return;
   name_results(s, i, false);
   if (r != RED_NONE) {
     if (r != RED_SUM) {

@@ -16,6 +16,11 @@ typedef struct { // process groups: the ranks along some axes
   u8 axis[MESH_AXES];
 } py_axes;
 
+typedef struct { // ends of uneven pieces
+  const char *name;
+  u16 table;
+} py_table;
+
 typedef struct {
   const prog *p;
   ctx *c;
@@ -28,6 +33,7 @@ typedef struct {
   u64 *times;           // by function: bit x, it must be told where it is on the temporal axis x
   u64 told;             // of the function at hand
   VEC(py_axes) axes;
+  VEC(py_table) tables;
   VEC(const char *) channels;
   u8 channel_of[2 * 256]; // by stream, forward and backward: index in channels + 1
   const char **meshes;    // names
@@ -51,10 +57,13 @@ void py_put(py *w, u32 indent, const char *fmt, ...) PRINTF_LIKE(3, 4); // one l
 void py_comment(py *w, u32 indent, const char *text);                   // in lines
 
 // ---- where things lie (pieces.c) ------------------------------------------------------------------------
-// Extents of a tensor on every rank. False and a diagnostic where ranks have pieces of different extents.
-bool py_local(py *w, const type_info *t, loc where, i64 *dim);
-const char *py_axes_of(py *w, const u8 *axes, u32 n); // the name of the process group: "TP"
-const char *py_mesh_of(py *w, u8 axis);               // the name of its mesh
+// Can Python say how a tensor lies? Pieces are even, or one interval for each rank. Otherwise a diagnostic and false.
+bool py_local(py *w, const type_info *t, loc where);
+void py_extent(py *w, const type_info *t, u32 dim, strbuf *b); // on this rank: "16", "extent(PIECES_33, TP)"
+void py_extents(py *w, const type_info *t, strbuf *b);         // "(8, 16)"
+void py_stride(py *w, const lay_split *s, i64 stride, strbuf *b); // the stride, or the name of the pieces
+const char *py_axes_of(py *w, const u8 *axes, u32 n);             // the name of the process group: "TP"
+const char *py_mesh_of(py *w, u8 axis);                           // the name of its mesh
 // The axes among `over` of more than one rank that split the tensor in `cut` but not in `whole`, or with cut NULL of
 // more than one rank in the order of the mesh; in the order in which they are cut. Their number.
 u32 py_order(py *w, const type_info *cut, const u8 *over, u32 n, u8 *axes);
@@ -92,8 +101,10 @@ bool py_collective(py_scope *s, const instr *i, u32 k, const char *operand, strb
 const char *py_collective_why(py_scope *s, const instr *i); // NULL: it is no collective
 
 // ---- the program (step.c, parameters.c, pytorch.c) ------------------------------------------------------
-void py_step(py *w);                           // functions of every place
-u32 py_ranks(const prog *p);                   // processes
+void py_step(py *w);         // functions of every place
+u32 py_ranks(const prog *p); // processes
+// The name of a parameter of main, or its number.
+const char *py_param(const py *w, const func_info *f, u32 param);
 void py_parameters(py *w);                     // what is stored, where, and how it begins
 void py_send(py_scope *s, const instr *i);     // what a rank does of it
 void py_exchange(py_scope *s, const instr *i); // within a group, where it is no collective

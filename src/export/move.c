@@ -79,7 +79,9 @@ static bool put_holdings(py_scope *s, const type_info *t, const char *ranks, str
       if (l->split[j].dim == x->dim && axis_get(sp, l->split[j].axis)->temporal &&
           l->split[j].stride < x->stride)
         stride /= axis_size(sp, l->split[j].axis);
-    sb_fmt(b, ", %s=(%u, %lld)", sym_str(w->c, axis_get(sp, x->axis)->name), x->dim, (long long)stride);
+    sb_fmt(b, ", %s=(%u, ", sym_str(w->c, axis_get(sp, x->axis)->name), x->dim);
+    py_stride(w, x, stride, b);
+    sb_char(b, ')');
   }
   sb_char(b, ')');
   return true;
@@ -112,9 +114,8 @@ static void put_exchange(py_scope *s, const instr *i, const char *x, const char 
   py *w = s->w;
   const type_info *in = val_type(w->p, s->f, opd_of(s->f, i, 0)), *out = val_type(w->p, s->f, i->res);
   strbuf have = {.a = w->a}, want = have, last = have;
-  i64 dim[DIMS_MAX];
   const char *t = py_dtype(w, in->s.t, i->where);
-  if (!t || !py_local(w, in, i->where, dim) || !py_local(w, out, i->where, dim)) return;
+  if (!t || !py_local(w, in, i->where) || !py_local(w, out, i->where)) return;
   if (!put_holdings(s, in, from, &have) || !put_holdings(s, out, to, &want)) return;
   sb_fmt(&last, "%s", t);
   const char *item[] = {x, sb_str(&have), sb_str(&want), sb_str(&last), channel},
@@ -168,13 +169,12 @@ void py_send(py_scope *s, const instr *i) {
   const type_info *in = val_type(w->p, s->f, v), *out = val_type(w->p, s->f, i->res);
   const bool source = py_present(w, val(s->f, v)->ty, s->rank),
              target = py_present(w, val(s->f, i->res)->ty, s->rank);
-  i64 dim[DIMS_MAX];
   if (in->tuple) {
     py_refuse(w, i->where, "a send of a tuple cannot be exported");
     return;
   }
   const char *t = py_dtype(w, in->s.t, i->where), *channel = channel_of(w, i);
-  if (!t || !py_local(w, out, i->where, dim) || !py_local(w, in, i->where, dim)) return;
+  if (!t || !py_local(w, out, i->where) || !py_local(w, in, i->where)) return;
   if (!to_same_member(w, in, out)) {
     if (is_partial(w, in)) {
       py_refuse(w, i->where, "a send of partial sums to ranks that are split otherwise cannot be exported");
@@ -190,8 +190,7 @@ void py_send(py_scope *s, const instr *i) {
   if (source) py_put(w, s->indent, "send(%s, %s, %s)", py_value(s, v), peer(w, in->g, out->g), channel);
   if (!target) return;
   strbuf b = {.a = w->a};
-  layout_local_dims(w->p->sp, out->lay, out->s.nd, out->s.dim, NULL, dim);
-  py_ints(&b, dim, out->s.nd, false);
+  py_extents(w, out, &b);
   py_put(w, s->indent, "%s = receive(%s, %s, %s, %s)", py_value(s, i->res), sb_str(&b), t,
          peer(w, out->g, in->g), channel);
 }

@@ -179,22 +179,21 @@ static i64 count_of(const writing *x) {
 }
 
 static bool put_shape(writing *x, strbuf *b) {
-  i64 dim[DIMS_MAX];
   const type_info *t = res_type(x, 0);
-  if (!py_local(x->s->w, t, x->i->where, dim)) return false;
-  py_ints(b, dim, t->s.nd, false);
+  if (!py_local(x->s->w, t, x->i->where)) return false;
+  py_extents(x->s->w, t, b);
   return true;
 }
 
-// A constant is cut out of the whole.
 static bool put_parts(writing *x, strbuf *b) {
-  i64 *part = NEWN(x->s->w->a, i64, x->i->nres), dim[DIMS_MAX], axis = attr_int(x->at, A_axis, 0);
+  const i64 axis = attr_int(x->at, A_axis, 0);
   for (u32 k = 0; k < x->i->nres; k++) {
     const type_info *t = res_type(x, k);
-    if (!py_local(x->s->w, t, x->i->where, dim)) return false;
-    part[k] = dim[axis < 0 ? axis + t->s.nd : axis];
+    if (!py_local(x->s->w, t, x->i->where)) return false;
+    sb_put(b, k ? ", " : "[");
+    py_extent(x->s->w, t, (u32)(axis < 0 ? axis + t->s.nd : axis), b);
   }
-  py_ints(b, part, x->i->nres, true);
+  sb_char(b, ']');
   return true;
 }
 
@@ -376,6 +375,7 @@ static bool meet(const space *sp, const type_info *in, const type_info *out, con
   for (u32 k = 0; k < n; k++)
     for (u32 j = 0; j < n; j++) {
       const lay_split *x = layout_split_of(sp, in->lay, axes[k]), *y = layout_split_of(sp, out->lay, axes[j]);
+      if (x && y && (x->table || y->table)) return true;
       if (x && y && x->dim == y->dim && x->stride < y->stride * axis_size(sp, axes[j]) &&
           y->stride < x->stride * axis_size(sp, axes[k]))
         return true;
@@ -401,8 +401,7 @@ static bool find_way(py_scope *s, const instr *i, const type_info *in, const typ
   const attr *over = attr_get(attrs_get(w->p, i->at), A_over);
   const coll_row *row = coll_find((opcode)i->op);
   x->give = x->take = (strbuf){.a = w->a};
-  i64 dim[DIMS_MAX];
-  if (!py_local(w, in, i->where, dim) || !py_local(w, out, i->where, dim)) return false;
+  if (!py_local(w, in, i->where) || !py_local(w, out, i->where)) return false;
   const type_info *cut = row->out == 'D' ? out : row->in == 'D' ? in : NULL;
   x->n = py_order(w, cut, over->u.axes, over->n, x->axes);
   if (row->in == 'D' && row->out == 'D') {
@@ -412,6 +411,9 @@ static bool find_way(py_scope *s, const instr *i, const type_info *in, const typ
     for (u32 k = 0; k < x->n && fits; k++) fits = layout_split_of(w->p->sp, in->lay, x->axes[k]) != NULL;
     if (!fits) return false;
   }
+  if (row->in == 'D' && row->out == 'R' && x->n > 1) // uneven pieces along one axis only
+    for (u32 k = 0; k < x->n; k++)
+      if (layout_split_of(w->p->sp, in->lay, x->axes[k])->table) return false;
   if (row->out == 'D')
     py_cuts(w, out, row->in == 'D' ? in->lay : without(w, out->lay, x->axes, x->n), x->axes, x->n, &x->give);
   if (row->in == 'D')

@@ -45,13 +45,12 @@ static row row_of(py *w, const func_info *f, u32 k) {
   const prog *p = w->p;
   const type_info *t = val_type(p, f, k + 1);
   const data_info *d = &p->data.v[f->params.v[k].data];
-  i64 dim[DIMS_MAX];
   u8 over[LAY_SPLITS], axes[LAY_SPLITS];
   u32 n = 0;
   strbuf b = {.a = w->a};
-  row r = {.name = sym_str(w->c, val(f, k + 1)->name), .g = t->g};
+  row r = {.name = py_param(w, f, k), .g = t->g};
   const char *word = py_dtype(w, t->s.t, f->where);
-  if (!word || !py_local(w, t, f->where, dim)) return r;
+  if (!word || !py_local(w, t, f->where)) return r;
   sb_put(&b, "Stored(");
   py_ints(&b, t->s.dim, t->s.nd, false);
   sb_fmt(&b, ", %s, \"%s\"", word, role_word[f->params.v[k].r]);
@@ -60,7 +59,9 @@ static row row_of(py *w, const func_info *f, u32 k) {
   n = py_order(w, t, over, n, axes);
   for (u32 j = 0; j < n; j++) {
     const lay_split *s = layout_split_of(p->sp, t->lay, axes[j]);
-    sb_fmt(&b, ", (%s, %u, %lld)", py_axes_of(w, &axes[j], 1), s->dim, (long long)s->stride);
+    sb_fmt(&b, ", (%s, %u, ", py_axes_of(w, &axes[j], 1), s->dim);
+    py_stride(w, s, s->stride, &b);
+    sb_char(&b, ')');
   }
   const i64 below = eval_bound(p, k);
   if (below) sb_fmt(&b, ", below=%lld", (long long)below);

@@ -5,18 +5,80 @@
 // other, largest stride first, no cut moves the place of the next one.
 #include "export/internal.h"
 
-bool py_local(py *w, const type_info *t, loc where, i64 *dim) {
-  const space *sp = w->p->sp;
-  if (!layout_is_even(sp, t->lay)) {
+// One interval for each coordinate of an axis across ranks, and nothing else that splits the dimension.
+static bool is_plain_table(const py *w, const type_info *t, const lay_split *s) {
+  const layout_info *l = layout_get(w->p->sp, t->lay);
+  const pieces_info *p = pieces_get(w->p->sp, (pieces){s->table});
+  if (axis_get(w->p->sp, s->axis)->temporal) return false;
+  for (u32 k = 0; k < l->nsplit; k++)
+    if (l->split[k].dim == s->dim && &l->split[k] != s) return false;
+  for (u32 k = 0; k < p->npieces; k++)
+    if (p->begin[k + 1] != p->begin[k] + 1 || p->bound[2 * k] != (k ? p->bound[2 * k - 1] : 0)) return false;
+  return p->covers;
+}
+
+bool py_local(py *w, const type_info *t, loc where) {
+  const layout_info *l = layout_get(w->p->sp, t->lay);
+  for (u32 k = 0; k < l->nsplit; k++) {
+    if (!l->split[k].table || is_plain_table(w, t, &l->split[k])) continue;
     strbuf b = {.a = w->a};
-    layout_print(sp, t->lay, t->s.nd, t->s.dim, &b);
+    layout_print(w->p->sp, t->lay, t->s.nd, t->s.dim, &b);
     const bool first = !w->failed;
-    py_refuse(w, where, "pieces of different extents, %s, cannot be exported", sb_str(&b));
-    if (first) diag_hint(w->c, "dp.shares=equal tp.shares=equal, and extents that the degrees divide");
+    py_refuse(w, where, "uneven pieces in several intervals, or cut again, cannot be exported: %s",
+              sb_str(&b));
+    if (first) diag_hint(w->c, "dp.shares=equal tp.shares=equal, or mb=1");
     return false;
   }
-  layout_local_dims(sp, t->lay, t->s.nd, t->s.dim, NULL, dim);
   return true;
+}
+
+// Extent on a rank of a dimension of even pieces.
+static i64 even_extent(const space *sp, layout lay, u32 dim, i64 extent) {
+  const layout_info *l = layout_get(sp, lay);
+  for (u32 k = 0; k < l->nsplit; k++)
+    if (l->split[k].dim == dim) extent /= axis_size(sp, l->split[k].axis);
+  return extent;
+}
+
+static const lay_split *table_of(const py *w, layout lay, u32 dim) {
+  const layout_info *l = layout_get(w->p->sp, lay);
+  for (u32 k = 0; k < l->nsplit; k++)
+    if (l->split[k].dim == dim && l->split[k].table) return &l->split[k];
+  return NULL;
+}
+
+// A name at the top of the program for the ends of uneven pieces.
+static const char *bounds_of(py *w, u16 table) {
+  for (u32 k = 0; k < w->tables.n; k++)
+    if (w->tables.v[k].table == table) return w->tables.v[k].name;
+  strbuf b = {.a = w->a};
+  sb_fmt(&b, "PIECES_%lld", (long long)pieces_get(w->p->sp, (pieces){table})->extent);
+  *vec_push(w->a, &w->tables) = (py_table){.name = py_name(w, &w->global, sb_str(&b)), .table = table};
+  return w->tables.v[w->tables.n - 1].name;
+}
+
+void py_extent(py *w, const type_info *t, u32 dim, strbuf *b) {
+  const lay_split *s = table_of(w, t->lay, dim);
+  if (s)
+    sb_fmt(b, "extent(%s, %s)", bounds_of(w, s->table), py_axes_of(w, &s->axis, 1));
+  else
+    sb_i64(b, even_extent(w->p->sp, t->lay, dim, t->s.dim[dim]));
+}
+
+void py_extents(py *w, const type_info *t, strbuf *b) {
+  sb_char(b, '(');
+  for (u32 k = 0; k < t->s.nd; k++) {
+    if (k) sb_put(b, ", ");
+    py_extent(w, t, k, b);
+  }
+  sb_put(b, t->s.nd == 1 ? ",)" : ")");
+}
+
+void py_stride(py *w, const lay_split *s, i64 stride, strbuf *b) {
+  if (s->table)
+    sb_put(b, bounds_of(w, s->table));
+  else
+    sb_i64(b, stride);
 }
 
 const char *py_mesh_of(py *w, u8 axis) { return w->meshes[w->mesh_of[axis].i]; }
@@ -70,11 +132,13 @@ static i64 stride_in(const space *sp, layout whole, const lay_split *s) {
 void py_cuts(py *w, const type_info *cut, layout whole, const u8 *axes, u32 n, strbuf *b) {
   const space *sp = w->p->sp;
   i64 dim[DIMS_MAX];
-  layout_local_dims(sp, whole, cut->s.nd, cut->s.dim, NULL, dim);
+  for (u32 d = 0; d < cut->s.nd; d++) dim[d] = even_extent(sp, whole, d, cut->s.dim[d]);
   for (u32 k = 0; k < n; k++) {
     const lay_split *s = layout_split_of(sp, cut->lay, axes[k]);
     const i64 stride = stride_in(sp, whole, s), ways = axis_size(sp, axes[k]);
-    if (stride * ways == dim[s->dim])
+    if (s->table)
+      sb_fmt(b, "%s(%u, %s)", k ? ", " : "", s->dim, bounds_of(w, s->table));
+    else if (stride * ways == dim[s->dim])
       sb_fmt(b, "%s%u", k ? ", " : "", s->dim);
     else
       sb_fmt(b, "%s(%u, %lld)", k ? ", " : "", s->dim, (long long)stride);
@@ -104,7 +168,9 @@ void py_here(py *w, const type_info *t, u32 dim, u32 point, strbuf *b) {
       sb_fmt(b, "%u", w->p->points.v[point].at[s->axis]);
     else
       sb_put(b, w->time[s->axis]), w->told |= 1ull << s->axis;
-    sb_fmt(b, ", %u, %lld)", axis_size(sp, s->axis), (long long)s->stride);
+    sb_fmt(b, ", %u, ", axis_size(sp, s->axis));
+    py_stride(w, s, s->stride, b);
+    sb_char(b, ')');
     any = true;
   }
   sb_char(b, ']');

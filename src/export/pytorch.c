@@ -91,6 +91,13 @@ static void put_meshes(py *w) {
     }
     py_put(w, 0, "%s = Axes(%s%s)", x->name, py_mesh_of(w, x->axis[0]), sb_str(&b));
   }
+  for (u32 k = 0; k < w->tables.n; k++) {
+    const pieces_info *x = pieces_get(sp, (pieces){w->tables.v[k].table});
+    strbuf b = {.a = w->a};
+    for (u32 j = 0; j < x->npieces; j++)
+      sb_fmt(&b, "%s(%lld, %lld)", j ? ", " : "", (long long)x->bound[2 * j], (long long)x->bound[2 * j + 1]);
+    py_put(w, 0, "%s = [%s]", w->tables.v[k].name, sb_str(&b));
+  }
   for (u32 k = 0; k < w->channels.n; k++) py_put(w, 0, "%s = channel()", w->channels.v[k]);
 }
 

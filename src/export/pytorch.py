@@ -70,7 +70,7 @@ class Stored:
         """Which elements this rank has, along every dimension."""
         index = [torch.arange(extent) for extent in self.extents]
         for axes, dim, stride in self.cuts:
-            index[dim] = index[dim][index[dim] // stride % len(axes.ranks) == axes.at]
+            index[dim] = index[dim][is_in(index[dim], axes.at, len(axes.ranks), stride)]
         return index
 
     def piece(self, whole):
@@ -146,9 +146,22 @@ def save(p, w, folder, most=2**28):
                 numpy.save(path_of(folder, name), put_together([own[k] for own in pieces]))
 
 
-# ---- pieces of tensors
+# ---- pieces of tensors: even ones at a stride, or uneven ones with a list of their ends in place of it
+def is_in(index, at, ways, stride):
+    """Which elements of a dimension are in piece `at`."""
+    if isinstance(stride, list):
+        return (index >= stride[at][0]) & (index < stride[at][1])
+    return index // stride % ways == at
+
+
+def extent(ends, axes):
+    return ends[axes.at][1] - ends[axes.at][0]
+
+
 def cut(x, dim, at, ways, stride=None):
     """Piece `at` of `ways` along a dimension; with a stride, that piece of every ways * stride elements."""
+    if isinstance(stride, list):
+        return x.narrow(dim, stride[at][0], stride[at][1] - stride[at][0])
     if stride is None:
         stride = x.shape[dim] // ways
     x = x.reshape(*x.shape[:dim], -1, ways, stride, *x.shape[dim + 1 :]).select(dim + 1, at)
@@ -157,7 +170,7 @@ def cut(x, dim, at, ways, stride=None):
 
 def uncut(pieces, dim, stride=None):
     """The tensor that `cut` made these pieces of."""
-    if stride is None:
+    if stride is None or isinstance(stride, list):
         return torch.cat(pieces, dim)
     pieces = [x.reshape(*x.shape[:dim], -1, stride, *x.shape[dim + 1 :]) for x in pieces]
     return torch.stack(pieces, dim + 1).flatten(dim, dim + 2)
@@ -192,7 +205,7 @@ def places(extent, cuts):
     """Which elements of a dimension are here; a cut is (coordinate, ways, stride)."""
     index = torch.arange(extent, device=DEVICE)
     for at, ways, stride in cuts:
-        index = index[index // stride % ways == at]
+        index = index[is_in(index, at, ways, stride)]
     return index
 
 
@@ -200,8 +213,9 @@ def within(index, cuts):
     """Where elements of a dimension lie in the piece that is here, and whether they are in it."""
     here = torch.ones_like(index, dtype=torch.bool)
     for at, ways, stride in cuts:
-        here &= index // stride % ways == at
-        index = index // (ways * stride) * stride + index % stride
+        here &= is_in(index, at, ways, stride)
+        uneven = isinstance(stride, list)
+        index = index - stride[at][0] if uneven else index // (ways * stride) * stride + index % stride
     return index, here
 
 
@@ -229,9 +243,21 @@ def all_reduce(x, axes, op="sum"):
 
 def all_gather(x, axes, *cuts):
     """The whole of what ranks along the axes have pieces of."""
+    if any(isinstance(how, tuple) and isinstance(how[1], list) for how in cuts):
+        return all_gather_uneven(x, axes, *cuts[0])
     parts = [torch.empty_like(as_bytes(x)) for _ in axes.ranks]
     dist.all_gather(parts, as_bytes(x), axes.group)
     return whole_of([like(parts[k], x) for k in axes.sorted], axes, cuts)
+
+
+def all_gather_uneven(x, axes, dim, ends):
+    """As all_gather, of pieces that are made as long as the longest on their way."""
+    sizes = [hi - lo for lo, hi in ends]
+    x = torch.cat([x, x.new_zeros(*x.shape[:dim], max(sizes) - x.shape[dim], *x.shape[dim + 1 :])], dim)
+    parts = [torch.empty_like(as_bytes(x)) for _ in axes.ranks]
+    dist.all_gather(parts, as_bytes(x), axes.group)
+    pieces = [like(parts[place], x).narrow(dim, 0, size) for place, size in zip(axes.sorted, sizes)]
+    return torch.cat(pieces, dim)
 
 
 def swap(pieces, axes):
@@ -248,6 +274,8 @@ def swap(pieces, axes):
 def reduce_scatter(x, axes, *cuts):
     """This rank's piece of the sum over the axes."""
     pieces = [piece.contiguous() for piece in pieces_of(x, axes, cuts)]
+    if len({piece.shape for piece in pieces}) > 1:  # uneven
+        return shard(all_reduce(x.clone(), axes), axes, *cuts)
     if DEVICE.type == "cpu":  # gloo has none
         return torch.stack(swap(pieces, axes)).sum(0, dtype=x.dtype)
     out, y = [None] * len(pieces), torch.empty_like(pieces[0])
@@ -291,7 +319,7 @@ def holdings(mesh, extents, ranks, **cuts):
         have[rank] = [torch.arange(extent) for extent in extents]
         for axis, (dim, stride) in cuts.items():
             index = have[rank][dim]
-            have[rank][dim] = index[index // stride % mesh.sizes[axis] == mesh.at(rank, axis)]
+            have[rank][dim] = index[is_in(index, mesh.at(rank, axis), mesh.sizes[axis], stride)]
     return have
 
 
@@ -401,15 +429,14 @@ def gather_part(table, index, axis, extent, cuts):
     return y * here.view(*[1] * axis, *here.shape, *[1] * (table.dim() - axis - 1)).to(y.dtype)
 
 
-def gather_add(dy, index, axis, shape, cuts=()):
-    """Slices added at their places of a table, of which this rank has what cuts say."""
+def gather_add(dy, index, axis, shape, rows=None, cuts=()):
+    """Slices added at their places of a table, of whose rows this rank has what cuts say."""
     axis %= len(shape)
-    extent = shape[axis] * math.prod(ways for _, ways, _ in cuts)
-    at, here = within(index.reshape(-1) % extent, cuts)
+    at, here = within(index.reshape(-1) % (rows or shape[axis]), cuts)
     dy = dy.reshape(*shape[:axis], at.numel(), *shape[axis + 1 :])
-    rows = here.view(*[1] * axis, -1, *[1] * (len(shape) - axis - 1)).to(dy.dtype)
+    counts = here.view(*[1] * axis, -1, *[1] * (len(shape) - axis - 1)).to(dy.dtype)
     y = torch.zeros(shape, dtype=dy.dtype, device=DEVICE)
-    return y.index_add(axis, torch.where(here, at, 0), dy * rows)
+    return y.index_add(axis, torch.where(here, at, 0), dy * counts)
 
 
 def put(x, index, value, axis, scatter):
@@ -777,8 +804,8 @@ def adafactor_norm(v, g, c=None, mean=None):
 
 def adafactor(w, g, uu, ww, v, c=None, mean=None, *, lr, clip, floor, weight_decay, count):
     rms_u, rms_w = (uu / count).sqrt(), (ww / count).sqrt()
-    lr = lr * rms_w.clamp(min=floor)
-    update = adafactor_update(g.to(v.dtype), v, c, mean) / (rms_u / clip).clamp(min=1)
+    lr = lr * torch.fmax(rms_w, torch.full_like(rms_w, floor))
+    update = adafactor_update(g.to(v.dtype), v, c, mean) / torch.fmax(rms_u / clip, torch.ones_like(rms_u))
     return (w - lr * (update + weight_decay * w)).to(w.dtype)
 
 
@@ -795,6 +822,7 @@ def main():
     about.add_argument("--arrays", metavar="DIR", help="weights, states and data as NAME.npy (heddle export --arrays)")
     about.add_argument("--seed", type=int, default=0, help="of random weights and data, without --arrays")
     about.add_argument("--save", metavar="DIR", help="write weights and states after the last step")
+    about.add_argument("--results", metavar="DIR", help="write what the last step gives, as this rank has it")
     about.add_argument("--count-steps", action="store_true", help="Adam corrects by the number of the step, not as in step 1")
     args = about.parse_args()
     p = parameters()
@@ -809,5 +837,9 @@ def main():
             print(f"step {k + 1}: {', '.join(texts)}, {1e3 * (time.perf_counter() - start):.1f} ms", flush=True)
     if args.save:
         save(p, w, args.save)
+    if args.results and RANK == SPEAKER:
+        os.makedirs(args.results, exist_ok=True)
+        for name, x in results.items():
+            numpy.save(path_of(args.results, name), x.cpu().float() if x.dtype == torch.bfloat16 else x.cpu())
     dist.barrier()
     dist.destroy_process_group()

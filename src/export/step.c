@@ -57,11 +57,16 @@ static void find_places(places *x) {
 }
 
 // ---- one place -----------------------------------------------------------------------------------------
+const char *py_param(const py *w, const func_info *f, u32 param) {
+  const sym name = val(f, param + 1)->name;
+  return sym_str(w->c, name.i ? name : sym_fmt(w->c, "%u", param));
+}
+
 static const char *stored(py *w, const func_info *f, u32 param) {
   strbuf b = {.a = w->a};
   const role r = f->params.v[param].r;
   sb_put(&b, r == ROLE_INPUT || r == ROLE_LABEL ? "data[" : "w[");
-  py_quote(&b, sym_str(w->c, val(f, param + 1)->name));
+  py_quote(&b, py_param(w, f, param));
   sb_char(&b, ']');
   return sb_str(&b);
 }
