@@ -97,6 +97,7 @@ static bool fixed(const py *w, const instr *i, u8 axis) { return w->p->fixed.v[i
 
 // Where an instruction is on a temporal axis: a number, or what the function was told.
 static const char *coordinate(py *w, const instr *i, u8 axis) {
+  if (axis == w->loop) return w->time[axis];
   if (!fixed(w, i, axis)) {
     w->told |= 1ull << axis;
     return w->time[axis];
@@ -154,8 +155,12 @@ static void put_part(py_scope *s, const instr *i) {
   const bool strided = how.v[0] == '(';
   if (strided) how.v[how.n - 1] = 0;
   const char *stride = strided ? strchr(how.v, ',') : "";
-  sb_fmt(&b, "cut(%s, %u, %lld, %u%s)", py_value(s, from), cut->dim,
-         (long long)attr_int(attrs_get(w->p, i->at), A_at, 0), axis_size(w->p->sp, axis), stride);
+  sb_fmt(&b, "cut(%s, %u, ", py_value(s, from), cut->dim);
+  if (axis == w->loop)
+    sb_put(&b, w->time[axis]);
+  else
+    sb_i64(&b, attr_int(attrs_get(w->p, i->at), A_at, 0));
+  sb_fmt(&b, ", %u%s)", axis_size(w->p->sp, axis), stride);
   put_expression(s, i, sb_str(&b));
 }
 

@@ -32,6 +32,7 @@ typedef struct {
   const u32 (*site)[2]; // by function: one that calls it, and by which instruction; 0: nobody does
   u64 *times;           // by function: bit x, it must be told where it is on the temporal axis x
   u64 told;             // of the function at hand
+  u8 loop;              // the temporal axis whose coordinate is the variable of a loop; 0: none
   VEC(py_axes) axes;
   VEC(py_table) tables;
   VEC(const char *) channels;
@@ -93,6 +94,10 @@ bool py_refuse(py *w, loc where, const char *fmt, ...) PRINTF_LIKE(3, 4); // fal
 bool py_present(const py *w, type t, u32 rank);
 // What a value is best called: its own name, or that of what it came from. In the session's arena.
 const char *py_hint(const py *w, func f, value v);
+
+// Main for one place, where microbatches repeat the same tasks: a loop over them. False, and nothing is written, where
+// they do not. taken: the n instructions that the place takes part in.
+bool py_roll(py_scope *s, const u32 *taken, u32 n);
 
 // ---- operators (operators.c) ----------------------------------------------------------------------------
 // The expression of an instruction that has a row in operators.def. False and a diagnostic.

@@ -164,6 +164,8 @@ void py_here(py *w, const type_info *t, u32 dim, u32 point, strbuf *b) {
     sb_put(b, any ? ", (" : "(");
     if (!axis_get(sp, s->axis)->temporal)
       sb_fmt(b, "%s.at", py_axes_of(w, &s->axis, 1));
+    else if (s->axis == w->loop)
+      sb_put(b, w->time[s->axis]);
     else if (w->p->fixed.v[point] >> s->axis & 1)
       sb_fmt(b, "%u", w->p->points.v[point].at[s->axis]);
     else

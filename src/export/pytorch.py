@@ -59,6 +59,13 @@ def channel():
     return dist.new_group()
 
 
+def tasks(text):
+    """"F0.1 B0.0": forward of stage 0 for microbatch 1, then its backward for microbatch 0."""
+    for task in text.split():
+        kind, mb = task.rsplit(".", 1)
+        yield kind, int(mb)
+
+
 # ---- what is stored
 class Stored:
     """A tensor that is kept from step to step, or data; a cut is (axes, dimension, stride in the whole)."""

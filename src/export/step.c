@@ -150,12 +150,16 @@ static void put_place(places *x, u32 place) {
   for (u32 k = 0; k < x->f->body.n; k++)
     for (u32 j = 0; j < instr_nopd(x->f, &x->f->body.v[k]); j++) last[opd_of(x->f, &x->f->body.v[k], j)] = k;
   for (u32 k = 0; k < x->f->rets.n; k++) last[x->f->rets.v[k]] = x->f->body.n;
-  for (u32 k = 0; k < x->f->body.n && !w->failed; k++) {
-    const instr *i = &x->f->body.v[k];
-    if (!takes_part(w, x->f, i, s.rank)) continue;
-    py_instr(&s, i);
-    sends = sends || i->op == OP_send;
-    put_dead(&s, i, k, last);
+  u32 *taken = NEWN(w->a, u32, x->f->body.n + 1), n = 0;
+  for (u32 k = 0; k < x->f->body.n; k++)
+    if (takes_part(w, x->f, &x->f->body.v[k], s.rank)) {
+      taken[n++] = k;
+      sends = sends || x->f->body.v[k].op == OP_send;
+    }
+  const bool rolled = py_roll(&s, taken, n);
+  for (u32 k = 0; k < n && !rolled && !w->failed; k++) {
+    py_instr(&s, &x->f->body.v[taken[k]]);
+    put_dead(&s, &x->f->body.v[taken[k]], taken[k], last);
   }
   if (w->failed) return;
   if (sends) py_put(w, s.indent, "finish_sends()");
