@@ -26,10 +26,22 @@ bool py_present(const py *w, type t, u32 rank) {
   return !i->n;
 }
 
-// A result that only passes on what nobody else reads keeps its name.
+// The operand whose place a result takes: of an update that of the weight, then, behind the gradient, its states.
+static value taken_over(const py_scope *s, const instr *i, u32 k, bool passes) {
+  const u32 n = instr_nopd(s->f, i);
+  if (i->flags & INSTR_UPDATE && n > 1 && s->id.i != s->w->p->main.i && i->op != OP_call)
+    k += k > 0;
+  else if (!passes)
+    return 0;
+  if (k >= n) return 0;
+  const value v = opd_of(s->f, i, k);
+  return type_get(s->w->p, val(s->f, v)->ty)->s.nd == type_get(s->w->p, val(s->f, i->res)->ty)->s.nd ? v : 0;
+}
+
+// A result that takes the place of what nobody else reads keeps its name.
 static void name_results(py_scope *s, const instr *i, bool passes) {
   for (u32 k = 0; k < i->nres; k++) {
-    const value v = i->res + k, from = passes ? opd_of(s->f, i, k) : 0;
+    const value v = i->res + k, from = taken_over(s, i, k, passes);
     if (from && !s->name[v] && !val(s->f, v)->name.i && s->name[from] && nuses(s, from) == 1 &&
         !strchr(s->name[from], '['))
       s->name[v] = s->name[from];
@@ -74,7 +86,8 @@ static void put_expression(py_scope *s, const instr *i, const char *expression) 
   py *w = s->w;
   const char *head, **item, **left;
   u32 n;
-  name_results(s, i, false);
+  name_results(s, i,
+               i->nres == 1 && instr_nopd(s->f, i) && i->flags & INSTR_BACKWARD && opd_donated(s->f, i, 0));
   left = results(s, i);
   size_t width = s->indent + strlen(expression) + 3;
   for (u32 k = 0; k < i->nres; k++) width += strlen(left[k]) + 2;
@@ -173,6 +186,10 @@ static void put_join_in_time(py_scope *s, const instr *i, u8 axis) {
   const char **opd = operands(s, i);
   strbuf tail = {.a = w->a};
   if (!py_local(w, in, i->where) || !py_local(w, out, i->where)) return;
+  if (n == 1) {
+    alias(s, i->res, opd[0]);
+    return;
+  }
   name_results(s, i, false);
   if (r != RED_NONE) {
     if (r != RED_SUM) {
@@ -348,7 +365,9 @@ void py_function(py *w, func f) {
   for (u32 k = 0; k < s.f->body.n && !w->failed; k++) py_instr(&s, &s.f->body.v[k]);
   const char **ret = NEWN(w->a, const char *, s.f->rets.n + 1);
   for (u32 k = 0; k < s.f->rets.n && !w->failed; k++) ret[k] = py_value(&s, s.f->rets.v[k]);
-  const bool many = s.f->rets.n > 8;
+  size_t width = 8 + PY_INDENT;
+  for (u32 k = 0; k < s.f->rets.n && !w->failed; k++) width += strlen(ret[k]) + 2;
+  const bool many = width > PY_LINE;
   if (!w->failed) py_line(w, s.indent, many ? "return (" : "return ", ret, s.f->rets.n, many ? ")" : "");
   const strbuf body = w->text;
   w->text = before;

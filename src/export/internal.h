@@ -30,6 +30,9 @@ typedef struct {
   py_names global;
   const char **funcs;   // names of the functions
   const u32 (*site)[2]; // by function: one that calls it, and by which instruction; 0: nobody does
+  const u32 (*last)[2]; // the last that does
+  uses *uses;           // by function; begin NULL: not yet known
+  u32 *ncalls;          // by function
   u64 *times;           // by function: bit x, it must be told where it is on the temporal axis x
   u64 told;             // of the function at hand
   u8 loop;              // the temporal axis whose coordinate is the variable of a loop; 0: none
@@ -93,7 +96,7 @@ bool py_refuse(py *w, loc where, const char *fmt, ...) PRINTF_LIKE(3, 4); // fal
 // Is a value of main on the rank? Tuples are where their elements are.
 bool py_present(const py *w, type t, u32 rank);
 // What a value is best called: its own name, or that of what it came from. In the session's arena.
-const char *py_hint(const py *w, func f, value v);
+const char *py_hint(py *w, func f, value v);
 
 // Main for one place, where microbatches repeat the same tasks: a loop over them. False, and nothing is written, where
 // they do not. taken: the n instructions that the place takes part in.

@@ -7,14 +7,14 @@
 
 // Python's words, and the names that the program has at its top.
 static const char *const reserved[] = {
-    "False",    "None",   "True",     "and",  "as",     "assert",   "async",   "await",   "break", "class",
-    "continue", "def",    "del",      "elif", "else",   "except",   "finally", "for",     "from",  "global",
-    "if",       "import", "in",       "is",   "lambda", "nonlocal", "not",     "or",      "pass",  "raise",
-    "return",   "try",    "while",    "with", "yield",  "all",      "list",    "dict",    "range", "tuple",
-    "zip",      "len",    "max",      "min",  "sum",    "any",      "int",     "print",   "math",  "os",
-    "sys",      "torch",  "dist",     "F",    "np",     "w",        "data",    "part",    "f16",   "bf16",
-    "f32",      "f64",    "i8",       "i16",  "i32",    "i64",      "u8",      "boolean", "args",  "base64",
-    "zlib",     "sorted", "reversed", "set",  "open",   "id"};
+    "False",    "None",   "True",  "and",  "as",     "assert",   "async",   "await",  "break", "class",
+    "continue", "def",    "del",   "elif", "else",   "except",   "finally", "for",    "from",  "global",
+    "if",       "import", "in",    "is",   "lambda", "nonlocal", "not",     "or",     "pass",  "raise",
+    "return",   "try",    "while", "with", "yield",  "all",      "list",    "dict",   "range", "tuple",
+    "zip",      "len",    "max",   "min",  "sum",    "any",      "int",     "print",  "math",  "os",
+    "sys",      "torch",  "dist",  "F",    "np",     "part",     "f16",     "bf16",   "f32",   "f64",
+    "i8",       "i16",    "i32",   "i64",  "u8",     "boolean",  "args",    "base64", "zlib",  "sorted",
+    "reversed", "set",    "open",  "id"};
 
 bool py_taken(const py_names *in, const char *name) {
   for (u32 it = 0, id; hmap_next(&in->map, hash_bytes(name, strlen(name), 1), &it, &id);)
@@ -135,7 +135,7 @@ void py_assign(py *w, u32 indent, const char *const *left, u32 nleft, const char
   strbuf *b = &w->text;
   size_t width = indent;
   for (u32 k = 0; k < nleft; k++) width += strlen(left[k]) + 2;
-  const bool many = nleft > 1 && width + strlen(head) + 12 > PY_LINE;
+  const bool many = nleft > 1 && width + strlen(head) + (n ? 12 : 1) > PY_LINE;
   blanks(b, indent);
   if (many) sb_char(b, '(');
   put_items(b, indent, left, nleft, many ? PY_LINE : 0);

@@ -9,6 +9,8 @@ static py *open_py(const prog *p, arena *a) {
   w->text.a = a;
   py_reserve_helpers(w);
   w->funcs = ZNEWN(a, const char *, p->funcs.n);
+  w->uses = ZNEWN(a, uses, p->funcs.n);
+  w->ncalls = ZNEWN(a, u32, p->funcs.n);
   w->times = ZNEWN(a, u64, p->funcs.n);
   w->meshes = ZNEWN(a, const char *, nmeshes + 2);
   w->time = ZNEWN(a, const char *, AXES_MAX);
@@ -28,15 +30,21 @@ static py *open_py(const prog *p, arena *a) {
   return w;
 }
 
+// Of callers in the order from main inwards the first and the last.
 static void find_sites(py *w, const u32 *order, u32 n) {
   u32(*site)[2] = arena_zalloc(w->a, sizeof *site * w->p->funcs.n);
+  u32(*last)[2] = arena_zalloc(w->a, sizeof *last * w->p->funcs.n);
   for (u32 k = n; k-- > 0;) {
     const func_info *f = func_get(w->p, (func){order[k]});
-    for (u32 j = 0; j < f->body.n; j++)
-      if (f->body.v[j].op == OP_call && !site[f->body.v[j].callee.i][0])
-        site[f->body.v[j].callee.i][0] = order[k], site[f->body.v[j].callee.i][1] = j;
+    for (u32 j = 0; j < f->body.n; j++) {
+      if (f->body.v[j].op != OP_call) continue;
+      const u32 callee = f->body.v[j].callee.i;
+      w->ncalls[callee]++;
+      if (!site[callee][0]) site[callee][0] = order[k], site[callee][1] = j;
+      last[callee][0] = order[k], last[callee][1] = j;
+    }
   }
-  w->site = (const u32(*)[2])site;
+  w->site = (const u32(*)[2])site, w->last = (const u32(*)[2])last;
 }
 
 // ---- the top -------------------------------------------------------------------------------------------

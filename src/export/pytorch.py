@@ -244,7 +244,8 @@ def partial(x, axes):
 def all_reduce(x, axes, op="sum"):
     """The sum (or maximum) over the axes, in place."""
     y = x.float() if DEVICE.type == "cpu" and x.dtype in (torch.bfloat16, torch.float16) else x.contiguous()
-    dist.all_reduce(y, getattr(dist.ReduceOp, {"sum": "SUM", "max": "MAX", "min": "MIN", "prod": "PRODUCT"}[op]), axes.group)
+    ops = {"sum": dist.ReduceOp.SUM, "max": dist.ReduceOp.MAX, "min": dist.ReduceOp.MIN, "prod": dist.ReduceOp.PRODUCT}
+    dist.all_reduce(y, ops[op], axes.group)
     return y.to(x.dtype)
 
 
@@ -376,7 +377,7 @@ def infinite(x, mode):
     return {"both": torch.isinf, "pos": torch.isposinf, "neg": torch.isneginf}[mode](x)
 
 
-def product(x, dims, keepdim):
+def product_over(x, dims, keepdim):
     for dim in sorted(dims, reverse=True):
         x = x.prod(dim, keepdim=keepdim)
     return x
@@ -622,8 +623,8 @@ def normalised(x, dims, eps, centred=True):
 def norm_dx(d, x, dims, eps, centred=True):
     """Gradient of `normalised` for x from that of its result."""
     h, inverse = normalised(x, dims, eps, centred)
-    d = d - d.mean(dims, keepdim=True) - h * (d * h).mean(dims, keepdim=True) if centred else d - h * (d * h).mean(dims, keepdim=True)
-    return inverse * d
+    mean = d.mean(dims, keepdim=True) if centred else 0
+    return inverse * (d - mean - h * (d * h).mean(dims, keepdim=True))
 
 
 def last_dims(x, axis):
@@ -840,8 +841,8 @@ def main():
         with torch.no_grad():
             results = step(w, next_batch(k, data))
         if RANK == SPEAKER:
-            texts = [f"{name} {float(x):.9g}" if x.numel() == 1 else f"{name} {tuple(x.shape)}" for name, x in results.items()]
-            print(f"step {k + 1}: {', '.join(texts)}, {1e3 * (time.perf_counter() - start):.1f} ms", flush=True)
+            words = [f"{name} {float(x):.9g}" if x.numel() == 1 else f"{name} {tuple(x.shape)}" for name, x in results.items()]
+            print(f"step {k + 1}: {', '.join(words)}, {1e3 * (time.perf_counter() - start):.1f} ms", flush=True)
     if args.save:
         save(p, w, args.save)
     if args.results and RANK == SPEAKER:

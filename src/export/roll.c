@@ -322,14 +322,13 @@ static void put_drops(rolling *x, u32 t) {
   if (b.n) py_put(x->w, x->s->indent, "del %s", sb_str(&b));
 }
 
-static void put_loop(rolling *x) {
-  py *w = x->w;
-  const u32 indent = x->s->indent;
-  strbuf text = {.a = w->a};
-  for (u32 t = 0; t < x->nitems; t++)
-    sb_fmt(&text, "%s%s.%u", t ? " " : "", label(x, x->items[t].kind), x->items[t].mb);
+static void put_order(py *w, u32 indent, const char *s) {
+  if (strlen(s) + indent + 10 <= PY_LINE) {
+    py_put(w, indent, "order = \"%s\"", s);
+    return;
+  }
   py_put(w, indent, "order = (");
-  for (const char *s = sb_str(&text); *s;) { // in lines
+  while (*s) {
     size_t n = strlen(s), most = PY_LINE - indent - PY_INDENT - 3;
     if (n > most)
       for (n = most; s[n] != ' ';) n--;
@@ -337,6 +336,15 @@ static void put_loop(rolling *x) {
     s += n + (s[n] == ' ');
   }
   py_put(w, indent, ")");
+}
+
+static void put_loop(rolling *x) {
+  py *w = x->w;
+  const u32 indent = x->s->indent;
+  strbuf text = {.a = w->a};
+  for (u32 t = 0; t < x->nitems; t++)
+    sb_fmt(&text, "%s%s.%u", t ? " " : "", label(x, x->items[t].kind), x->items[t].mb);
+  put_order(w, indent, sb_str(&text));
   py_put(w, indent, "for task, %s in tasks(order):", w->time[w->loop]);
   bool any = false;
   for (u32 t = 0; t < x->nitems && !w->failed; t++) {

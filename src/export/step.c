@@ -144,6 +144,7 @@ static void put_place(places *x, u32 place) {
   py *w = x->w;
   py_scope s = py_scope_of(w, w->p->main, PY_INDENT);
   s.rank = x->first[place];
+  py_name(w, &s.names, "w"), py_name(w, &s.names, "data"); // its parameters
   name_stored(&s);
   bool sends = false;
   u32 *last = ZNEWN(w->a, u32, x->f->values.n);
