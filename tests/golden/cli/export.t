@@ -309,19 +309,19 @@ error[E0801]: unknown format 'jax'
   hint: pytorch
 [2]
 $ printf 'func @main(%%x: f32[4,8,6,6]) -> (f32[4,8,6,6]) {\n  %%y = lrn %%x {size=3}\n  return %%y\n}\n' > lrn.heddle; heddle export lrn.heddle
-error[E0513]: lrn cannot be written in PyTorch
+error[E0514]: lrn cannot be written in PyTorch
   --> lrn.heddle:2:8
    2 |   %y = lrn %x {size=3}
      |        ^
   hint: operators that can: docs/export.md
 [1]
 $ heddle export gpt2:layers=2,hidden=16,heads=2,vocab=32 --batch 8 --seq 8 --train --strategy 'dp=2 dp.shares=3/1 mb=2'
-error[E0513]: uneven pieces in several intervals, or cut again, cannot be exported: [8{mb,dp:0-3+4-7|3-4+7-8},8,16]
+error[E0514]: uneven pieces in several intervals, or cut again, cannot be exported: [8{mb,dp:0-3+4-7|3-4+7-8},8,16]
   --> gpt2: layer/attention
   hint: dp.shares=equal tp.shares=equal, or mb=1
 [1]
 $ heddle export examples/distir/fig9_zero.heddle
-error[E0513]: reduce cannot be written in PyTorch
+error[E0514]: reduce cannot be written in PyTorch
   --> examples/distir/fig9_zero.heddle:65:10
   65 |   %dA1 = reduce %dA1s {root=0} over d @devices                                                  ...
      |          ^
