@@ -131,6 +131,14 @@ bool heddle_program_validate(heddle_program *p);
 // groups.
 const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format f);
 
+// A distributed program as a program of another framework, to run on GPUs (docs/export.md): format "pytorch". machine:
+// what its first lines say of it; NULL: nothing. NULL and diagnostics at what the framework cannot say.
+const char *heddle_program_export(heddle_program *p, const char *format, heddle_machine *machine);
+typedef struct {
+  const char *name, *about;
+} heddle_export_format;
+bool heddle_export_format_get(uint32_t index, heddle_export_format *out); // from 0; false past the end
+
 // ---- programs, built ------------------------------------------------------------------------------------
 // A model instruction by instruction, with annotations around them as in program text (docs/language.md,
 // docs/annotations.md):

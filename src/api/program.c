@@ -1,5 +1,6 @@
 // program.c - models and programs behind heddle.h.
 #include "api/internal.h"
+#include "export/export.h"
 
 static void program_fini(object *o) {
   heddle_program *p = (heddle_program *)o;
@@ -287,4 +288,19 @@ static const char *lower(heddle_program *p, u32 rank, heddle_format f) {
 const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format f) {
   if (!p) return NULL;
   API_RETURN(const char *, NULL, p->o.s, lower(p, rank, f));
+}
+
+static const char *export(heddle_program *p, const char *format, heddle_machine *m) {
+  const export_about about = {
+      .model = p->name, .plan = p->plan, .machine = m ? machine_title(p->o.a, m->m) : NULL};
+  return export_program(p->p, p->o.a, format, &about);
+}
+const char *heddle_program_export(heddle_program *p, const char *format, heddle_machine *m) {
+  if (!p || !format) return NULL;
+  API_RETURN(const char *, NULL, p->o.s, export(p, format, m));
+}
+bool heddle_export_format_get(uint32_t index, heddle_export_format *out) {
+  const export_format *f = export_format_get(index);
+  if (f) *out = (heddle_export_format){f->name, f->doc};
+  return f;
 }

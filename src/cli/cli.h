@@ -29,7 +29,8 @@ enum {
   G_RANKING = 1 << 15,
   G_PATTERN = 1 << 16,
   G_TRACE = 1 << 17,
-  G_RUN = 1 << 18
+  G_RUN = 1 << 18,
+  G_EXPORT = 1 << 19
 };
 
 typedef bool CLI_FLAG;

@@ -39,6 +39,8 @@ bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);
 // are given and all equal are random too. Equal weights make all equal that they are multiplied with, and one
 // variance in every layer makes deep networks saturate.
 bool eval_telling(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);
+// Elements of parameter k, from 0, are indices below this; 0: they are none.
+i64 eval_bound(const prog *p, u32 k);
 // States called NAME.master become the input NAME; eval_random has done so already.
 void eval_masters(const prog *p, eval_array *in);
 

@@ -250,3 +250,12 @@ bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
 bool eval_telling(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
   return fill_all(p, seed, in, nin, a, true);
 }
+
+i64 eval_bound(const prog *p, u32 k) {
+  arena *a = arena_new();
+  tracer t = {p, a, ZNEWN(a, uses, p->funcs.n)};
+  use_info u = {0};
+  trace(&t, p->main, k + 1, &u, 0);
+  arena_free(a);
+  return u.kind == USE_INDEX ? u.bound : 0;
+}

@@ -10,6 +10,7 @@ heddle - plans, simulates and verifies distributed training and inference
   heddle verify MODEL           check that a plan computes what the model computes
   heddle run MODEL              train under a plan for real, one process a rank (docs/running.md)
   heddle lower MODEL            print the program of one rank under a plan
+  heddle export MODEL           write a plan as a program of another framework (docs/export.md)
   heddle schedule [SCHEDULE]    print a pipeline schedule, or find the fastest one for given stages
   heddle trace QUESTION PATH... ask the traces of a job: what is slow, who is late, what would help
   heddle choices                list what a strategy chooses: names, values, defaults
@@ -38,6 +39,7 @@ $ heddle help --json
     {"name": "verify", "operand": "MODEL", "about": "check that a plan computes what the model computes"},
     {"name": "run", "operand": "MODEL", "about": "train under a plan for real, one process a rank (docs/running.md)"},
     {"name": "lower", "operand": "MODEL", "about": "print the program of one rank under a plan"},
+    {"name": "export", "operand": "MODEL", "about": "write a plan as a program of another framework (docs/export.md)"},
     {"name": "schedule", "operand": "[SCHEDULE]", "about": "print a pipeline schedule, or find the fastest one for given stages"},
     {"name": "trace", "operand": "QUESTION PATH...", "about": "ask the traces of a job: what is slow, who is late, what would help"},
     {"name": "choices", "operand": "", "about": "list what a strategy chooses: names, values, defaults"},

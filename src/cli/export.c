@@ -1,0 +1,13 @@
+// export.c - heddle export MODEL: a plan as a program of another framework.
+#include "cli/cli.h"
+
+bool cmd_export(cli *x) {
+  heddle_machine *m = x->machine ? heddle_machine_load(x->s, x->machine) : NULL;
+  if (x->machine && !m) return false;
+  heddle_program *d = distributed_of(x, m);
+  const char *text = heddle_program_export(d, x->to ? x->to : "pytorch", m);
+  if (text && x->arrays && !heddle_tensors_write(heddle_tensors_random(d, (uint64_t)x->seed.i), x->arrays))
+    return false;
+  if (text && x->output) return heddle_session_write(x->s, x->output, text);
+  return put(text);
+}
