@@ -308,7 +308,7 @@ static bool exchange(movement *v, u32 to, bool *came) {
     }
     buf *b = e->v->piece[member] = eval_buf(m, spot_bytes(e->p, member));
     came[k] = true;
-    if (!l->receive(l->arg, from, b->data, b->bytes)) return eval_gone(m, from, v->i->where);
+    if (!eval_receive(m, from, b, v->i->where)) return false;
   }
   return true;
 }

@@ -151,6 +151,15 @@ static void trace(tracer *t, func fn, value v, use_info *u, u32 depth) {
   }
 }
 
+i64 eval_index_bound(const prog *p, u32 k) {
+  arena *a = arena_new();
+  tracer t = {p, a, ZNEWN(a, uses, p->funcs.n)};
+  use_info u = {0};
+  trace(&t, p->main, k + 1, &u, 0);
+  arena_free(a);
+  return u.kind == USE_INDEX ? u.bound : 0;
+}
+
 static i64 fan_of(const shape *s) {
   i64 n = shape_elems(s);
   return s->nd < 2 || !n ? 1 : MAX(s->dim[0], n / s->dim[0]);

@@ -4,6 +4,7 @@
 // Idea: every rank walks the whole program in its one order, computes for itself alone and takes part in the movements
 // that name it. Messages between two ranks come in order, so they need no names.
 #include "eval/internal.h"
+#include <errno.h>
 
 struct eval_rank {
   interp m;
@@ -11,11 +12,45 @@ struct eval_rank {
   arena *a;
   u32 nparams, nresults;
   held *param, *result;
+  bool spent; // out of memory: its pieces are gone
 };
 
 bool eval_gone(interp *m, u32 rank, loc where) {
+  if (errno == ENOMEM) {
+    diag(m->c, E_HOST_MEMORY, where, "rank %u is given no memory for a message to rank %u", m->link->rank,
+         rank);
+    return false;
+  }
   diag(m->c, E_PEER, where, "rank %u does not hear rank %u any more", m->link->rank, rank);
   return false;
+}
+
+bool eval_receive(interp *m, u32 from, buf *b, loc where) {
+  m->where.waits = from + 1;
+  m->where.count++;
+  errno = 0;
+  const bool came = m->link->receive(m->link->arg, from, b->data, b->bytes);
+  m->where.waits = 0;
+  m->where.count++;
+  return came || eval_gone(m, from, where);
+}
+
+const eval_where *eval_rank_where(const eval_rank *r) { return &r->m.where; }
+
+const char *eval_where_text(const prog *p, u64 at, arena *a, loc *where) {
+  const u32 fn = (u32)(at >> 32), index = (u32)at;
+  if (!index || fn >= p->funcs.n || index > func_get(p, (func){fn})->body.n) return NULL;
+  const func_info *f = func_get(p, (func){fn});
+  const instr *i = &f->body.v[index - 1];
+  const attr *over = attr_get(attrs_get(p, i->at), A_over);
+  strbuf b = {.a = a};
+  sb_put(&b, op_row_of(i->op)->name);
+  for (u32 k = 0; over && k < over->n; k++)
+    sb_fmt(&b, "%s%s", k ? ", " : " over ", sym_str(p->c, axis_get(p->sp, over->u.axes[k])->name));
+  const sym name = i->nres ? val(f, i->res)->name : (sym){0};
+  if (name.i) sb_fmt(&b, " (%s)", sym_str(p->c, name));
+  *where = i->where;
+  return sb_str(&b);
 }
 
 // Pieces that pass as this rank's own; nobody writes to them.
@@ -49,7 +84,7 @@ eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *lin
 
 void eval_rank_free(eval_rank *r) {
   if (!r) return;
-  eval_close(&r->m);
+  if (!r->spent) eval_close(&r->m);
   arena_free(r->a);
 }
 
@@ -72,7 +107,7 @@ static bool replaces(const eval_rank *r, const u32 *next) {
   return true;
 }
 
-bool eval_rank_step(eval_rank *r, const u32 *next) {
+static bool one_step(eval_rank *r, const u32 *next) {
   interp *m = &r->m;
   if (!replaces(r, next)) return false;
   for (u32 k = 0; k < r->nresults; k++) eval_held_drop(m, &r->result[k]);
@@ -93,6 +128,52 @@ bool eval_rank_step(eval_rank *r, const u32 *next) {
   return ok;
 }
 
+// Out of memory passes through here: the pieces go first, so that there is room to say so.
+bool eval_rank_step(eval_rank *r, const u32 *next) {
+  jmp_buf here, *outer = base_oom;
+  volatile bool ok = false, whole = false;
+  if (r->spent) return false;
+  if (setjmp(here) == 0) {
+    base_oom = &here;
+    ok = one_step(r, next);
+    whole = true;
+  }
+  base_oom = outer;
+  r->m.where.waits = 0;
+  if (whole) {
+    if (ok) r->m.where.at = 0;
+    return ok;
+  }
+  loc where = {0};
+  eval_close(&r->m);
+  r->spent = true;
+  const char *what = eval_where_text(r->m.p, r->m.where.at, r->a, &where);
+  diag(r->m.c, E_HOST_MEMORY, where, "rank %u is given no more memory, at %s", r->link.rank,
+       what ? what : "a step");
+  diag_hint(r->m.c, "fewer ranks on this computer, a smaller --batch, or more microbatches (mb)");
+  return false;
+}
+
+bool eval_rank_set(eval_rank *r, u32 k, const eval_array *x) {
+  eval_held_drop(&r->m, &r->param[k]);
+  return eval_enter_one(&r->m, k, x, &r->param[k]);
+}
+
+bool eval_rank_rows(eval_rank *r, u32 k, u8 *row) {
+  interp *m = &r->m;
+  const point at = {0};
+  const holdings *p = eval_holdings(m, param_type(r, k), (group){0}, &at, func_get(m->p, m->p->main)->where);
+  for (u32 j = 0; p && j < p->n; j++) {
+    const spot *s = &p->at[j];
+    if (!eval_mine(m, r->param[k].g, j)) continue;
+    for (i64 i = 0; i < s->dim[0]; i++) row[s->map[0] ? s->map[0]->index[i] : i] = 1;
+  }
+  return p;
+}
+
+u32 eval_rank_self(const eval_rank *r) { return r->link.rank; }
+void eval_rank_number(eval_rank *r, i64 step) { r->m.o.step = step; }
+
 // To rank 0, where it is put together.
 static bool whole(eval_rank *r, type t, const held *own, eval_array *out, arena *a) {
   interp *m = &r->m;
@@ -111,8 +192,7 @@ static bool whole(eval_rank *r, type t, const held *own, eval_array *out, arena 
       ok = m->link->send(m->link->arg, 0, h.piece[k]->data, h.piece[k]->bytes) || eval_gone(m, 0, f->where);
     else if (m->link->rank == 0) {
       h.piece[k] = eval_buf(m, spot_bytes(p, k));
-      ok = m->link->receive(m->link->arg, rank, h.piece[k]->data, h.piece[k]->bytes) ||
-           eval_gone(m, rank, f->where);
+      ok = eval_receive(m, rank, h.piece[k], f->where);
     }
   }
   ok = ok && (m->link->rank != 0 || eval_assemble(m, p, &h, out, a, f->where));

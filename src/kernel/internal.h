@@ -16,6 +16,7 @@ typedef struct {
   ker_tensor *opd, *res;
   const ker_tensor *blob;
   int threads;
+  i64 step;
 } run;
 
 #define F(t) ((double *)(t)->data)

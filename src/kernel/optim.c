@@ -57,7 +57,7 @@ bool ker_adam(run *r) {
   double lr = attr_float(r->at, A_lr, 0.001), b1 = attr_float(r->at, A_beta1, 0.9);
   double b2 = attr_float(r->at, A_beta2, 0.999), eps = attr_float(r->at, A_eps, 1e-8);
   double decay = attr_float(r->at, A_weight_decay, decoupled ? 0.01 : 0);
-  double step = (double)attr_int(r->at, A_step, 1), c1 = 1 - pow(b1, step), c2 = 1 - pow(b2, step);
+  double step = (double)(r->step ? r->step : attr_int(r->at, A_step, 1)), c1 = 1 - pow(b1, step), c2 = 1 - pow(b2, step);
   if (!all_same(r)) return false;
   for (i64 i = 0, n = ker_elems(&r->opd[0]); i < n; i++) {
     double d = g[i] + (decoupled ? 0 : decay * w[i]);

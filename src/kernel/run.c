@@ -126,7 +126,8 @@ bool kernel_run(ctx *c, const ker_args *k, loc where) {
            .nopd = k->nopd,
            .nres = k->nres,
            .blob = k->blob,
-           .threads = k->threads};
+           .threads = k->threads,
+           .step = k->step};
   r.opd = widen(a, k->nopd, k->opd, kernels[id].opd);
   r.res = arena_dup(a, k->res, sizeof *k->res * k->nres);
   for (u32 i = 0; i < k->nres && kernels[id].res; i++)
@@ -150,6 +151,7 @@ bool kernel_fold(ctx *c, arena *a, opcode op, attrs at, const ker_tensor *blob, 
   if (!op_law(c, a, op, at, nopd, in, &n, out, where)) return false;
   assert(n == nres);
   for (u32 k = 0; k < n; k++) res[k] = ker_whole(&out[k], arena_alloc(a, (size_t)shape_bytes(&out[k])));
-  ker_args args = {op, at, nopd, nres, opd, res, blob, NULL, 1};
+  ker_args args = {
+      .op = op, .at = at, .nopd = nopd, .nres = nres, .opd = opd, .res = res, .blob = blob, .threads = 1};
   return kernel_run(c, &args, where);
 }
