@@ -126,6 +126,12 @@ $(B)/heddle-mpi.so: src/run/mpi.c include/heddle.h Makefile
 	$(call say,MPICC)
 	$(Q)$(MPICC) -std=c11 -fPIC -Iinclude $(DEFINES) $(WARN) $(CFLAGS) -shared -o $@ $<
 
+# That transport with faults, for tests.
+$(B)/tests/faulty.so: tests/transport/faulty.c include/heddle.h Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) -std=c11 -fPIC -Iinclude $(DEFINES) $(WARN) $(CFLAGS) -shared -o $@ $< -ldl
+
 # ---- tests -------------------------------------------------------------------------------------------
 
 $(B)/tests/harness.a: $(HARNESS_OBJ)
@@ -148,7 +154,7 @@ $(B)/tests/fuzz/%: $(B)/obj/fuzz/%.o $(B)/obj/fuzz/driver.o $(LIB)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-check: all $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
+check: all $(if $(MPI),$(B)/tests/faulty.so) $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
 	@BUILD=$(B) HEDDLE=$(PROGRAM) tests/check $(GOLDEN) tools/check-layers $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
 
 # Programs beside the build that others keep: they find the build in $BUILD and the program in $HEDDLE.

@@ -540,14 +540,17 @@ typedef struct {
   uint64_t step;  // from 1
   uint64_t place; // an instruction, of the program that all ranks run; 0: none
   uint64_t count; // goes up as long as it gets on
+  uint32_t top;   // the instruction of main that place is in
   uint32_t waits; // for a message of this rank + 1; 0: it waits for none
+  uint32_t sends; // to this rank + 1, just now
   uint32_t phase; // heddle_phase
 } heddle_where;
 void heddle_run_where(const heddle_run *r, heddle_where *out);
 typedef enum {
   HEDDLE_DIED,   // the process of `rank` ended without a word
   HEDDLE_SILENT, // nothing came from it for `seconds`
-  HEDDLE_STUCK   // `rank` waits for a rank that waits ..., and none of them got on for `seconds`
+  HEDDLE_STUCK,  // `rank` waits for a rank that waits ..., and none of them got on for `seconds`
+  HEDDLE_SENDING // `rank` has been sending one message for `seconds`, which is to take no time
 } heddle_fault_kind;
 typedef struct {
   heddle_fault_kind kind;

@@ -67,7 +67,9 @@ bool heddle_run_step(heddle_run *r) {
   API_RETURN(bool, false, r->o.s, step(r));
 }
 void heddle_run_begin_at(heddle_run *r, uint64_t step) {
-  if (r) r->steps = step;
+  if (!r) return;
+  r->steps = step;
+  r->phase = HEDDLE_STEPPING;
 }
 
 static bool loss_of(heddle_run *r, double *loss) {
@@ -99,8 +101,13 @@ heddle_tensors *heddle_run_parameters(heddle_run *r) {
 // ---- where ranks are -----------------------------------------------------------------------------------------
 void heddle_run_where(const heddle_run *r, heddle_where *out) {
   const eval_where *w = eval_rank_where(r->r);
-  *out = (heddle_where){
-      .step = r->steps + 1, .place = w->at, .count = w->count, .waits = w->waits, .phase = r->phase};
+  *out = (heddle_where){.step = r->steps + 1,
+                        .place = w->at,
+                        .top = w->top,
+                        .count = w->count,
+                        .waits = w->waits,
+                        .sends = w->sends,
+                        .phase = r->phase};
 }
 
 // "in step 3, at matmul (h.0.mlp.up)", or what it does outside a step.
@@ -112,7 +119,7 @@ static const char *doing(const heddle_program *p, const heddle_where *w, arena *
     return arena_printf(a, "saving a checkpoint after step %llu", (unsigned long long)w->step - 1);
   if (w->phase == HEDDLE_READING)
     return arena_printf(a, "reading the data of step %llu", (unsigned long long)w->step);
-  const char *what = eval_where_text(p->p, w->place, a, at);
+  const char *what = eval_where_text(p->p, w->place, w->top, a, at);
   return arena_printf(a, "in step %llu%s%s", (unsigned long long)w->step, what ? ", at " : "",
                       what ? what : "");
 }
@@ -120,7 +127,10 @@ static const char *doing(const heddle_program *p, const heddle_where *w, arena *
 static void note_waiting(const heddle_program *p, const heddle_fault *f, u32 rank, arena *a) {
   loc at;
   const char *does = doing(p, &f->where[rank], a, &at);
-  diag_note(p->p->c, at, "rank %u waits for rank %u %s", rank, f->where[rank].waits - 1, does);
+  if (f->where[rank].waits)
+    diag_note(p->p->c, at, "rank %u waits for rank %u %s", rank, f->where[rank].waits - 1, does);
+  else
+    diag_note(p->p->c, (loc){0}, "rank %u has taken its last step and sends nothing more", rank);
 }
 
 // Ranks that wait for one that waits for them, or the rank itself and who waits for it.
@@ -131,20 +141,28 @@ static void fault(heddle_program *p, const heddle_fault *f) {
   arena *a = arena_new();
   const char *does = doing(p, &f->where[f->rank], a, &at);
   if (f->kind == HEDDLE_DIED)
-    diag(c, E_PEER, at, "rank %u has died %s", f->rank, does);
+    diag(c, E_PEER, at, "rank %u has died; it was last heard of %s", f->rank, does);
   else if (f->kind == HEDDLE_SILENT)
     diag(c, E_HANG, at,
          "nothing was heard of rank %u for %g s: its process is stopped or its computer out of reach; it was "
          "%s",
          f->rank, f->seconds, does);
+  else if (f->kind == HEDDLE_SENDING)
+    diag(c, E_HANG, at,
+         "rank %u has been sending to rank %u for %g s, %s: the transport gets no further (out of memory, or "
+         "the "
+         "connection is lost)",
+         f->rank, f->where[f->rank].sends - 1, f->seconds, does);
   else
-    diag(c, E_HANG, at, "ranks wait for each other and got nothing for %g s: rank %u waits for rank %u %s",
+    diag(c, E_HANG, at, "ranks wait for messages that have not come for %g s: rank %u waits for rank %u %s",
          f->seconds, f->rank, f->where[f->rank].waits - 1, does);
   u32 told = 0;
   if (f->kind == HEDDLE_STUCK) {
-    for (u32 r = f->where[f->rank].waits - 1; r != f->rank && told < TOLD_MOST;
-         r = f->where[r].waits - 1, told++)
+    for (u32 r = f->where[f->rank].waits - 1; r != f->rank && told < TOLD_MOST; told++) {
       note_waiting(p, f, r, a);
+      if (!f->where[r].waits) break;
+      r = f->where[r].waits - 1;
+    }
   } else {
     for (u32 r = 0; r < f->ranks && told < TOLD_MOST; r++)
       if (r != f->rank && f->where[r].waits == f->rank + 1) note_waiting(p, f, r, a), told++;

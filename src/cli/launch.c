@@ -15,6 +15,13 @@ bool is_rank(void) {
   return false;
 }
 
+bool is_first_rank(void) {
+  static const char *const words[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
+  const char *rank = NULL;
+  for (size_t k = 0; k < sizeof words / sizeof *words && !rank; k++) rank = getenv(words[k]);
+  return rank && !strcmp(rank, "0");
+}
+
 bool own_path(char *path, size_t size) {
   const ssize_t n = readlink("/proc/self/exe", path, size - 1);
   if (n >= 0) path[n] = 0;
@@ -139,8 +146,14 @@ bool launch(cli *x, heddle_program *d) {
   free(line.v), free(line.line);
   watch_close(w);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (status >= 0 && (!code || code == NO_LAUNCHER) && !heddle_session_errors(x->s)) return !code;
+  const bool told = heddle_session_errors(x->s);
+  if (status >= 0 && (!code || code == NO_LAUNCHER) && !told) return !code;
+  fputs(heddle_session_messages(x->s), stderr), heddle_session_clear(x->s);
   fprintf(stderr, "error: the job has ended before its last step%s\n",
           status >= 0 && WIFSIGNALED(status) ? ", by a signal" : "");
+  const char *saved = x->run_save ? x->run_save : x->run_resume;
+  const char *last = saved && !told ? heddle_checkpoint_find(x->s, saved) : NULL;
+  if (last) fprintf(stderr, "  hint: the same command with --resume %s goes on from %s\n", saved, last);
+  heddle_session_clear(x->s);
   return false;
 }

@@ -193,6 +193,7 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
   if (r) heddle_run_begin_at(r, before), watch_follow(w, r);
   if (ok && b.data && !t->link.rank && !x->json) printf("%s\n\n", heddle_data_about(b.data));
   for (uint64_t k = 0; k < b.steps && ok; k++) {
+    watch_tell(w, REPORT_BEAT);
     ok = one_step(r, &b, &taken[k]);
     if (ok && !t->link.rank) tell_step(x, !k, b.at.step, &taken[k]);
     if (ok && save_is_due(x, &b, k + 1 == b.steps)) ok = save(x, r, &b, t->link.rank);
@@ -204,11 +205,22 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
   return ok;
 }
 
+// Ranks that this program has not started learn from rank 0 who watches.
+static void share_address(const heddle_transport *t, char *address) {
+  for (uint32_t r = 1; r < t->ranks && !t->link.rank; r++)
+    t->link.send(t->link.arg, r, address, ADDRESS_SPACE);
+  if (t->link.rank && !t->link.receive(t->link.arg, 0, address, ADDRESS_SPACE)) *address = 0;
+}
+
 static bool one_rank(cli *x, heddle_program *d, const char *plan) {
   heddle_transport t;
+  char address[ADDRESS_SPACE] = "";
+  const char *given = getenv(WATCH_WORD);
+  if (!given && is_first_rank()) watch_fork(x, d, address, sizeof address);
   if (!open_transport(x, &t)) return false;
-  const watched w = watch_join(getenv(WATCH_WORD), t.link.rank);
   bool ok = t.ranks == heddle_program_ranks(d);
+  if (ok && !given) share_address(&t, address);
+  const watched w = watch_join(given ? given : address, t.link.rank);
   if (!ok && !t.link.rank)
     fprintf(stderr,
             "error: the plan is for %u ranks, and %u were started\n  hint: mpirun -n %u, or --strategy of %u "
@@ -216,13 +228,13 @@ static bool one_rank(cli *x, heddle_program *d, const char *plan) {
             heddle_program_ranks(d), t.ranks, heddle_program_ranks(d), t.ranks);
   ok = ok && train(x, d, &t, &w, plan);
   if (!ok) {
-    if (t.ranks > 1) fprintf(stderr, "rank %u ends the job:\n", t.link.rank);
+    if (t.ranks > 1 && heddle_session_errors(x->s)) fprintf(stderr, "rank %u ends the job:\n", t.link.rank);
     fputs(heddle_session_messages(x->s), stderr), heddle_session_clear(x->s);
     watch_tell(&w, REPORT_TOLD);
   }
   fflush(stdout);
+  if (ok) watch_tell(&w, REPORT_DONE);
   t.close(t.link.arg, !ok);
-  watch_tell(&w, REPORT_DONE);
   return ok;
 }
 

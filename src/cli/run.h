@@ -9,7 +9,8 @@ enum { PATH_SPACE = 4400 };
 bool own_path(char *path, size_t size); // of this program
 
 // ---- launch.c ------------------------------------------------------------------------------------------------
-bool is_rank(void); // a launcher has started this process as one
+bool is_rank(void);       // a launcher has started this process as one
+bool is_first_rank(void); // and as rank 0
 // Starts as many ranks of this same command as the program has and waits for them. False: the job failed, and is told.
 bool launch(cli *x, heddle_program *d);
 
@@ -26,13 +27,19 @@ const char *watch_address(const watch *w); // that ranks report to, as watch_joi
 int watch_ranks(watch *w, pid_t launcher);
 void watch_close(watch *w);
 
+enum { ADDRESS_SPACE = 320 };
+// The same in a process of its own, for ranks that another launcher has started. address: of ADDRESS_SPACE bytes; "": nobody
+// watches.
+void watch_fork(const cli *x, heddle_program *d, char *address, size_t size);
+
 typedef struct {
   int fd;
   uint32_t rank;
   uint64_t token;
   double every_s;
-} watched;                                              // a rank's end; fd -1: nobody watches
-watched watch_join(const char *address, uint32_t rank); // false is no error: the address may be out of reach
+} watched; // a rank's end; fd -1: nobody watches
+watched watch_join(const char *address,
+                   uint32_t rank); // where nobody can be reached, this is said and no error
 void watch_follow(const watched *w, const heddle_run *r); // reports from now on, in a thread
 typedef enum { REPORT_BEAT, REPORT_TOLD, REPORT_TERMINATED, REPORT_DONE } report_kind;
 void watch_tell(const watched *w, report_kind k); // TOLD: this rank failed and has said why

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ADDRESS_SPACE = 320, GRACE_MS = 4000 };
+enum { GRACE_MS = 4000 };
 static const uint32_t MAGIC = 0x48444c31;
 static const double DEFAULT_LIMIT_S = 20;
 
@@ -61,7 +61,7 @@ static double now_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static double beat_s(double limit_s) { return limit_s <= 0 ? 1 : fmin(1, limit_s / 4); }
+static double beat_s(double limit_s) { return limit_s <= 0 ? 0.05 : fmin(0.05, limit_s / 8); }
 
 // ---- a rank's end --------------------------------------------------------------------------------------------
 static struct {
@@ -289,11 +289,12 @@ static void look(watch *w, int wait_ms) {
     if (w->of[k].fd >= 0 && !hear(w, k, now)) left(w, k);
 }
 
-// Ranks that wait for each other in a circle, and none gets on.
+// Ranks that wait for each other in a circle, or for one that has ended, and none gets on.
 static bool stuck(const watch *w, uint32_t rank, double now) {
   uint32_t r = rank;
   for (uint32_t k = 0; k < w->ranks; k++) {
     const watched_rank *s = &w->of[r];
+    if (s->done && r != rank) return true; // it sends no more
     if (!s->joined || s->done || !w->where[r].waits || w->where[r].waits > w->ranks) return false;
     if (now - s->moved_ms < w->limit_s * 1e3) return false;
     r = w->where[r].waits - 1;
@@ -308,6 +309,8 @@ static void judge(watch *w, double now) {
     if (w->of[k].fd >= 0 && w->of[k].joined && now - w->of[k].heard_ms > w->limit_s * 1e3)
       tell(w, HEDDLE_SILENT, k);
   for (uint32_t k = 0; k < w->ranks && !w->fault; k++)
+    if (w->where[k].sends && now - w->of[k].moved_ms > w->limit_s * 1e3) tell(w, HEDDLE_SENDING, k);
+  for (uint32_t k = 0; k < w->ranks && !w->fault; k++)
     if (stuck(w, k, now)) tell(w, HEDDLE_STUCK, k);
 }
 
@@ -316,10 +319,12 @@ static void forgive(watch *w, double gap_ms) {
   for (uint32_t k = 0; k < w->ranks; k++) w->of[k].heard_ms += gap_ms, w->of[k].moved_ms += gap_ms;
 }
 
-static bool any_left(const watch *w) {
-  bool any = false;
-  for (uint32_t k = 0; k < w->ranks; k++) any = any || w->of[k].fd >= 0 || !w->of[k].joined;
-  return any;
+// Of ranks that no launcher of ours has started: all have come and gone, or the parent, rank 0, has before they came.
+static bool all_gone(const watch *w, pid_t parent) {
+  bool any = false, missing = false;
+  for (uint32_t k = 0; k < w->ranks; k++)
+    any = any || w->of[k].fd >= 0, missing = missing || !w->of[k].joined;
+  return !any && (!missing || getppid() != parent);
 }
 
 // Asks once, then insists.
@@ -334,7 +339,8 @@ static void end_all(watch *w, pid_t launcher, bool insist) {
 int watch_ranks(watch *w, pid_t launcher) {
   int status = 0;
   double last = now_ms(), since = 0;
-  const int wait_ms = (int)(beat_s(w->limit_s) * 500);
+  const pid_t parent = getppid();
+  const int wait_ms = 50;
   for (bool asked = false, insisted = false;;) {
     look(w, wait_ms);
     const double now = now_ms();
@@ -342,11 +348,28 @@ int watch_ranks(watch *w, pid_t launcher) {
     last = now;
     judge(w, now);
     if (launcher > 0 && waitpid(launcher, &status, WNOHANG) == launcher) break;
-    if (launcher <= 0 && !any_left(w)) break;
+    if (launcher <= 0 && all_gone(w, parent)) break;
     if (w->fault && !asked) asked = true, since = now, end_all(w, launcher, false);
     if (asked && !insisted && now - since > GRACE_MS) insisted = true, end_all(w, launcher, true);
     if (insisted && launcher <= 0) break;
   }
   look(w, 0); // what ranks said last
   return status;
+}
+
+void watch_fork(const cli *x, heddle_program *d, char *address, size_t size) {
+  watch *w = watch_open(x, d, true);
+  *address = 0;
+  if (!w) return;
+  snprintf(address, size, "%s", watch_address(w));
+  fflush(stdout), fflush(stderr);
+  const pid_t child = fork();
+  if (!child) {
+    setsid(); // a launcher that ends its ranks must not end who tells why
+    watch_ranks(w, 0);
+    fputs(heddle_session_messages(x->s), stderr);
+    _exit(EXIT_OK);
+  }
+  watch_close(w);
+  if (child < 0) *address = 0;
 }

@@ -300,6 +300,7 @@ static bool exec(interp *m, frame *f, u32 index) {
   const instr *i = &f->f->body.v[index];
   if (m->link) {
     m->where.at = (u64)f->fn.i << 32 | (index + 1);
+    if (f->fn.i == m->p->main.i) m->where.top = index + 1;
     m->where.count++;
   }
   point at = i->coord ? merged(m, &f->at, i->coord) : f->at;

@@ -73,12 +73,14 @@ typedef struct eval_rank eval_rank;
 // Where a rank is, for other threads to read at any time.
 typedef struct {
   _Atomic u64 at;    // function << 32 | instruction + 1; 0: in none
+  _Atomic u32 top;   // of main, in which that is: instruction + 1
   _Atomic u64 count; // goes up with every instruction and message
   _Atomic u32 waits; // for a message of this rank + 1; 0: it waits for none
+  _Atomic u32 sends; // to this rank + 1, just now
 } eval_where;
 const eval_where *eval_rank_where(const eval_rank *r);
 // "matmul", "all_reduce over dp" of an instruction of such a number; *where gets the user's own node. NULL: it is none.
-const char *eval_where_text(const prog *p, u64 at, arena *a, loc *where);
+const char *eval_where_text(const prog *p, u64 at, u32 top, arena *a, loc *where);
 // in: whole arrays for main's parameters, as eval_run takes them; pieces are copied. NULL and diagnostics.
 eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *link, const eval_array *in,
                          u32 nin);

@@ -15,14 +15,103 @@ struct eval_rank {
   bool spent; // out of memory: its pieces are gone
 };
 
-bool eval_gone(interp *m, u32 rank, loc where) {
-  if (errno == ENOMEM) {
-    diag(m->c, E_HOST_MEMORY, where, "rank %u is given no memory for a message to rank %u", m->link->rank,
-         rank);
-    return false;
+const eval_where *eval_rank_where(const eval_rank *r) { return &r->m.where; }
+
+static bool has_node(const prog *p, loc at) {
+  const loc_info *l = loc_get(p->c, at);
+  return l && (l->node.i || l->line);
+}
+
+// A result of a function that main calls has the name that main has for it.
+static const char *name_in(const prog *p, const func_info *f, const instr *i, const instr *top) {
+  const func_info *m = func_get(p, p->main);
+  if (!i->nres) return NULL;
+  sym name = val(f, i->res)->name;
+  for (u32 k = 0; top && !name.i && k < f->rets.n && k < top->nres; k++)
+    if (f->rets.v[k] == i->res) name = val(m, top->res + k)->name;
+  return name.i ? sym_str(p->c, name) : NULL;
+}
+
+static u32 next_use(const func_info *f, u32 index) { // 0: there is none
+  const instr *i = &f->body.v[index];
+  for (u32 k = index + 1; k < f->body.n && i->nres; k++)
+    for (u32 j = 0; j < instr_nopd(f, &f->body.v[k]); j++)
+      if (opd_of(f, &f->body.v[k], j) == i->res) return k;
+  return 0;
+}
+
+// The node of what made an operand: of a call, the last one in the function.
+static loc node_before(const prog *p, const func_info *f, u32 index, u32 depth) {
+  const instr *i = &f->body.v[index];
+  for (u32 j = 0; j < instr_nopd(f, i) && depth; j++) {
+    const u32 def = val(f, opd_of(f, i, j))->def;
+    if (!def) continue;
+    const instr *from = &f->body.v[def - 1];
+    if (has_node(p, from->where)) return from->where;
+    const func_info *g = from->op == OP_call ? func_get(p, from->callee) : NULL;
+    for (u32 k = g ? g->body.n : 0; k-- > 0;)
+      if (has_node(p, g->body.v[k].where)) return g->body.v[k].where;
+    const loc at = node_before(p, f, def - 1, depth - 1);
+    if (has_node(p, at)) return at;
   }
-  diag(m->c, E_PEER, where, "rank %u does not hear rank %u any more", m->link->rank, rank);
+  return (loc){0};
+}
+
+// What instructions of a plan have no name and no node for, those that use their results have: the gradient's
+// all_reduce is for the update of a weight.
+static const char *named_after(const prog *p, const func_info *f, u32 index, const instr *top, loc *where) {
+  enum { FAR = 4 };
+  *where = f->body.v[index].where;
+  for (u32 hops = 0; hops <= FAR; hops++) {
+    const instr *i = &f->body.v[index];
+    const char *name = name_in(p, f, i, top);
+    if (!has_node(p, *where) && has_node(p, i->where)) *where = i->where;
+    if (name || has_node(p, *where) || !(index = next_use(f, index))) return name;
+  }
+  return NULL;
+}
+
+const char *eval_where_text(const prog *p, u64 at, u32 top, arena *a, loc *where) {
+  const u32 fn = (u32)(at >> 32), index = (u32)at;
+  const func_info *m = func_get(p, p->main);
+  if (!index || fn >= p->funcs.n || index > func_get(p, (func){fn})->body.n) return NULL;
+  const func_info *f = func_get(p, (func){fn});
+  const instr *i = &f->body.v[index - 1], *call = top && top <= m->body.n ? &m->body.v[top - 1] : NULL;
+  if (call && (call->op != OP_call || call->callee.i != fn)) call = NULL;
+  const attr *over = attr_get(attrs_get(p, i->at), A_over);
+  strbuf b = {.a = a};
+  sb_put(&b, op_row_of(i->op)->name);
+  for (u32 k = 0; over && k < over->n; k++)
+    sb_fmt(&b, "%s%s", k ? ", " : " over ", sym_str(p->c, axis_get(p->sp, over->u.axes[k])->name));
+  const char *name = named_after(p, f, index - 1, call, where);
+  const loc before = has_node(p, *where) ? *where : node_before(p, f, index - 1, 3);
+  if (before.i) *where = before;
+  if (name) sb_fmt(&b, " (%s)", name);
+  return sb_str(&b);
+}
+
+// `where`, or what the rank is at.
+bool eval_gone(interp *m, u32 rank, loc where) {
+  arena *a = arena_new();
+  loc own = where;
+  const char *what = eval_where_text(m->p, m->where.at, m->where.top, a, &own), *at = what ? ", at " : "";
+  if (errno == ENOMEM)
+    diag(m->c, E_HOST_MEMORY, own, "rank %u is given no memory for a message to rank %u%s%s", m->link->rank,
+         rank, at, what ? what : "");
+  else
+    diag(m->c, E_PEER, own, "rank %u does not hear rank %u any more%s%s", m->link->rank, rank, at,
+         what ? what : "");
+  arena_free(a);
   return false;
+}
+
+bool eval_send(interp *m, u32 to, const buf *b, loc where) {
+  m->where.sends = to + 1;
+  m->where.count++;
+  errno = 0;
+  const bool gone = m->link->send(m->link->arg, to, b->data, b->bytes);
+  m->where.sends = 0;
+  return gone || eval_gone(m, to, where);
 }
 
 bool eval_receive(interp *m, u32 from, buf *b, loc where) {
@@ -33,24 +122,6 @@ bool eval_receive(interp *m, u32 from, buf *b, loc where) {
   m->where.waits = 0;
   m->where.count++;
   return came || eval_gone(m, from, where);
-}
-
-const eval_where *eval_rank_where(const eval_rank *r) { return &r->m.where; }
-
-const char *eval_where_text(const prog *p, u64 at, arena *a, loc *where) {
-  const u32 fn = (u32)(at >> 32), index = (u32)at;
-  if (!index || fn >= p->funcs.n || index > func_get(p, (func){fn})->body.n) return NULL;
-  const func_info *f = func_get(p, (func){fn});
-  const instr *i = &f->body.v[index - 1];
-  const attr *over = attr_get(attrs_get(p, i->at), A_over);
-  strbuf b = {.a = a};
-  sb_put(&b, op_row_of(i->op)->name);
-  for (u32 k = 0; over && k < over->n; k++)
-    sb_fmt(&b, "%s%s", k ? ", " : " over ", sym_str(p->c, axis_get(p->sp, over->u.axes[k])->name));
-  const sym name = i->nres ? val(f, i->res)->name : (sym){0};
-  if (name.i) sb_fmt(&b, " (%s)", sym_str(p->c, name));
-  *where = i->where;
-  return sb_str(&b);
 }
 
 // Pieces that pass as this rank's own; nobody writes to them.
@@ -147,7 +218,7 @@ bool eval_rank_step(eval_rank *r, const u32 *next) {
   loc where = {0};
   eval_close(&r->m);
   r->spent = true;
-  const char *what = eval_where_text(r->m.p, r->m.where.at, r->a, &where);
+  const char *what = eval_where_text(r->m.p, r->m.where.at, r->m.where.top, r->a, &where);
   diag(r->m.c, E_HOST_MEMORY, where, "rank %u is given no more memory, at %s", r->link.rank,
        what ? what : "a step");
   diag_hint(r->m.c, "fewer ranks on this computer, a smaller --batch, or more microbatches (mb)");
@@ -189,7 +260,7 @@ static bool whole(eval_rank *r, type t, const held *own, eval_array *out, arena 
     const u32 rank = eval_rank_of(m, own->g, k);
     if (rank == 0 && m->link->rank == 0) continue;
     if (rank == m->link->rank)
-      ok = m->link->send(m->link->arg, 0, h.piece[k]->data, h.piece[k]->bytes) || eval_gone(m, 0, f->where);
+      ok = eval_send(m, 0, h.piece[k], f->where);
     else if (m->link->rank == 0) {
       h.piece[k] = eval_buf(m, spot_bytes(p, k));
       ok = eval_receive(m, rank, h.piece[k], f->where);
