@@ -67,7 +67,7 @@ heddle_tensors *tensors_of_parameters(heddle_program *p) {
 heddle_tensors *tensors_random(heddle_program *p, u64 seed) {
   if (!fits(p->p)) return NULL;
   heddle_tensors *t = tensors_of_parameters(p);
-  if (eval_random(p->p, seed, t->x, t->n, t->o.a)) return t;
+  if (eval_random_as(p->p, p->uses, seed, t->x, t->n, t->o.a)) return t;
   object_drop(t);
   return NULL;
 }

@@ -52,7 +52,7 @@ static void data_fini(object *o) {
 }
 
 static heddle_data *open_data(heddle_program *p, const char *path, const heddle_data_options *o) {
-  dataset_opts opts = {.shuffle = o->shuffle, .seed = o->seed};
+  dataset_opts opts = {.shuffle = o->shuffle, .seed = o->seed, .uses = p->uses};
   if (o->type && !(opts.raw = dtype_find(o->type, strlen(o->type)))) {
     diag(p->p->c, E_USAGE, (loc){0}, "'%s' is no type of tokens", o->type);
     diag_hint(p->p->c, "u8, u16, u32, i32 or i64");

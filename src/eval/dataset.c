@@ -104,7 +104,7 @@ static bool place(dataset *d, u32 k, const char *path, const eval_array *x) {
   *s = (source){.path = path, .f = s->f, .elem = x->data, .t = x->s.t, .total = shape_elems(&x->s)};
   s->row = want.nd && want.dim[0] ? shape_elems(&want) / want.dim[0] : 1;
   s->stride = s->row;
-  s->bound = asks_ints ? eval_index_bound(d->p, k) : 0;
+  s->bound = asks_ints ? eval_index_bound(d->o.uses, k) : 0;
   bool rest = x->s.nd == want.nd; // all extents but the first
   for (u32 j = 1; j < want.nd; j++) rest = rest && x->s.dim[j] == want.dim[j];
   if (ints != asks_ints)
@@ -189,7 +189,7 @@ static bool find_labels(dataset *d) {
       ok = missing(d, k);
       continue;
     }
-    const i64 bound = eval_index_bound(d->p, k);
+    const i64 bound = eval_index_bound(d->o.uses, k);
     d->of[k] = d->of[from];
     d->of[k].f = (file_view){0};
     d->of[k].shift = d->spare = 1;
@@ -249,6 +249,7 @@ dataset *dataset_open(const prog *p, arena *a, const char *path, const dataset_o
   dataset *d = NEW(a, dataset);
   *d = (dataset){.p = p, .c = p->c, .a = a, .o = *o, .path = path, .n = func_get(p, p->main)->nparams};
   d->of = ZNEWN(a, source, d->n + 1);
+  if (!d->o.uses) d->o.uses = eval_uses_of(p, a);
   for (u32 k = 0; k < d->n && !d->batch; k++) {
     const shape s = eval_param_shape(p, k);
     if (is_data(d, k) && s.nd) d->batch = s.dim[0];

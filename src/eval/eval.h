@@ -40,15 +40,17 @@ double eval_executions(const prog *p); // of instructions, calls expanded, on al
 // integers within the bounds that their uses demand (rows of a table, classes), positive numbers under roots
 // and logarithms, probabilities where p and 1 - p are taken logarithms of. Elements in `a`.
 bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);
+// model: the uses of the model that a distributed program was made from, which shows them plainest; NULL: p's own.
+typedef struct eval_uses eval_uses;
+const eval_uses *eval_uses_of(const prog *p, arena *a);
+i64 eval_index_bound(const eval_uses *u, u32 k); // elements of parameter k must be below; 0: not known
+bool eval_random_as(const prog *p, const eval_uses *model, u64 seed, eval_array *in, u32 nin, arena *a);
 // As eval_random, for telling programs apart by their results: weights and running statistics whose elements
 // are given and all equal are random too. Equal weights make all equal that they are multiplied with, and one
 // variance in every layer makes deep networks saturate.
 bool eval_telling(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);
 // States called NAME.master become the input NAME; eval_random has done so already.
 void eval_masters(const prog *p, eval_array *in);
-
-i64 eval_index_bound(const prog *p,
-                     u32 k); // elements of parameter k must be below, by its uses; 0: none is known
 
 shape eval_param_shape(const prog *p, u32 k); // of parameter k of main, from 0
 shape eval_result_shape(const prog *p, u32 k);
@@ -117,6 +119,7 @@ typedef struct {
   dtype raw; // of a file of tokens whose name does not tell; DT_NONE: none
   bool shuffle;
   u64 seed;
+  const eval_uses *uses; // of the model; NULL: the program's own
 } dataset_opts;
 typedef struct dataset dataset;
 dataset *dataset_open(const prog *p, arena *a, const char *path,

@@ -60,7 +60,7 @@ static loc node_before(const prog *p, const func_info *f, u32 index, u32 depth) 
 // What instructions of a plan have no name and no node for, those that use their results have: the gradient's
 // all_reduce is for the update of a weight.
 static const char *named_after(const prog *p, const func_info *f, u32 index, const instr *top, loc *where) {
-  enum { FAR = 4 };
+  enum { FAR = 2 };
   *where = f->body.v[index].where;
   for (u32 hops = 0; hops <= FAR; hops++) {
     const instr *i = &f->body.v[index];
