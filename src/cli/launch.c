@@ -54,10 +54,11 @@ static void catch_ends(void) {
 }
 
 // ---- the host file -------------------------------------------------------------------------------------------
-// Are there too few slots? Where a line does not say how many it has, the launcher knows.
-static bool slots_suffice(const cli *x, uint32_t ranks) {
-  FILE *f = fopen(x->run_hostfile, "r");
+// Where a line does not say how many it has, the launcher knows.
+bool slots_suffice(const cli *x, uint32_t ranks) {
+  FILE *f = x->run_hostfile ? fopen(x->run_hostfile, "r") : NULL;
   char line[1024];
+  if (!x->run_hostfile) return true;
   unsigned long slots = 0, hosts = 0;
   bool all = true;
   if (!f) {
@@ -135,7 +136,6 @@ static int wait_for(pid_t child) {
 
 bool launch(cli *x, heddle_program *d) {
   const uint32_t ranks = heddle_program_ranks(d);
-  if (x->run_hostfile && !slots_suffice(x, ranks)) return false;
   watch *w = watch_open(x, d, x->run_hostfile || x->launcher);
   words line = {0};
   int status = -1;

@@ -277,8 +277,9 @@ bool cmd_run(cli *x) {
   signal(SIGXFSZ, SIG_IGN); // a limit on the size of files is a write that fails
   const char *plan = heddle_plan_name(b);
   if (is_rank()) return one_rank(x, d, plan);
-  if (!find_transport(x, path, sizeof path) || !begin(x, d, plan, &check))
-    return false; // told once, not by every rank
+  if (!slots_suffice(x, heddle_program_ranks(d)) || !begin(x, d, plan, &check) ||
+      !find_transport(x, path, sizeof path))
+    return false; // told once, not by each rank
   heddle_tensors_free(check.t), heddle_data_free(check.data);
   return launch(x, d);
 }

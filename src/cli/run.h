@@ -9,8 +9,9 @@ enum { PATH_SPACE = 4400 };
 bool own_path(char *path, size_t size); // of this program
 
 // ---- launch.c ------------------------------------------------------------------------------------------------
-bool is_rank(void);       // a launcher has started this process as one
-bool is_first_rank(void); // and as rank 0
+bool is_rank(void);                               // a launcher has started this process as one
+bool is_first_rank(void);                         // and as rank 0
+bool slots_suffice(const cli *x, uint32_t ranks); // of --hostfile; false: said
 // Starts as many ranks of this same command as the program has and waits for them. False: the job failed, and is told.
 bool launch(cli *x, heddle_program *d);
 
