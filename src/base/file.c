@@ -223,9 +223,7 @@ static int sync_folder(const char *target) {
   return err;
 }
 
-static int rename_it(const char *from, const char *to) {
-  return io_fails() || rename(from, to) ? errno : 0;
-}
+static int rename_it(const char *from, const char *to) { return io_fails() || rename(from, to) ? errno : 0; }
 
 void file_drop(file_out *f) {
   if (!f || f->standard) return;

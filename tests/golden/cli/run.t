@@ -1,17 +1,4 @@
 ## What heddle run refuses before it starts a rank. Ranks themselves: tests/golden/training.
-step         loss       time
-   1      25.2506    0.05 ms
-   2      21.9994    0.02 ms
-   3      20.3014    0.02 ms
-   4      19.2219    0.02 ms
-   5      18.4296    0.02 ms
-   6      17.9385    0.02 ms
-   7      17.7031    0.02 ms
-   8      17.5199    0.02 ms
-   9      17.3721    0.02 ms
-  10      17.2522    0.02 ms
-
-dp=1 tp=1 pp=1 on 1 rank: 0.02 ms a step (median)
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume ckpt --weights w.npz
 error[E0801]: --resume cannot be combined with --weights: a checkpoint has its own
   hint: give one of them
@@ -91,7 +78,6 @@ name  type  shape   least      mean     most  not finite
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --weights answer.safetensors
 error[E0121]: the model has no '0'
   --> answer.safetensors: 0
-  hint: is 'x' meant?
 error[E0121]: there is no array 'h.0.w'
   --> answer.safetensors: h.0.w
 error[E0121]: there is no array 'h.1.w'
