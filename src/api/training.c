@@ -93,9 +93,18 @@ static bool feed(heddle_run *r, const heddle_data *d, i64 first) {
   }
   return ok;
 }
+typedef struct {
+  heddle_run *r;
+  const heddle_data *d;
+  i64 first;
+} feeding;
+static bool feed_job(void *arg) {
+  const feeding *f = arg;
+  return feed(f->r, f->d, f->first);
+}
 bool heddle_run_feed(heddle_run *r, heddle_data *d, int64_t first) {
   if (!r || !d) return false;
-  API_RETURN(bool, false, r->o.s, feed(r, d, first));
+  API_RETURN(bool, false, r->o.s, eval_rank_guard(r->r, feed_job, &(feeding){r, d, first}, "reading data"));
 }
 
 // ---- the reference -----------------------------------------------------------------------------------------
@@ -219,9 +228,20 @@ static bool save(heddle_run *r, const char *folder, const heddle_checkpoint *at,
   arena_free(one), arena_free(a);
   return ok;
 }
+typedef struct {
+  heddle_run *r;
+  const char *folder;
+  const heddle_checkpoint *at;
+  u32 keep;
+} saving;
+static bool save_job(void *arg) {
+  const saving *s = arg;
+  return save(s->r, s->folder, s->at, s->keep);
+}
 bool heddle_run_save(heddle_run *r, const char *folder, const heddle_checkpoint *at, uint32_t keep) {
   if (!r || !folder || !at) return false;
-  API_RETURN(bool, false, r->o.s, save(r, folder, at, keep));
+  API_RETURN(bool, false, r->o.s,
+             eval_rank_guard(r->r, save_job, &(saving){r, folder, at, keep}, "saving a checkpoint"));
 }
 
 static bool read_number(const safetensors *f, const char *key, u64 *out) {

@@ -199,30 +199,46 @@ static bool one_step(eval_rank *r, const u32 *next) {
   return ok;
 }
 
-// Out of memory passes through here: the pieces go first, so that there is room to say so.
-bool eval_rank_step(eval_rank *r, const u32 *next) {
+// The pieces go first, so that there is room to say so.
+static bool out_of_memory(eval_rank *r, const char *doing) {
+  loc where = {0};
+  r->m.where.waits = r->m.where.sends = 0;
+  eval_close(&r->m);
+  r->spent = true;
+  const char *at = doing ? NULL : eval_where_text(r->m.p, r->m.where.at, r->m.where.top, r->a, &where);
+  diag(r->m.c, E_HOST_MEMORY, where, "rank %u is given no more memory, %s%s", r->link.rank, at ? "at " : "",
+       at      ? at
+       : doing ? doing
+               : "in a step");
+  diag_hint(r->m.c, "fewer ranks on this computer, a smaller --batch, or more microbatches (mb)");
+  return false;
+}
+
+bool eval_rank_guard(eval_rank *r, bool (*job)(void *arg), void *arg, const char *doing) {
   jmp_buf here, *outer = base_oom;
   volatile bool ok = false, whole = false;
   if (r->spent) return false;
   if (setjmp(here) == 0) {
     base_oom = &here;
-    ok = one_step(r, next);
+    ok = job(arg);
     whole = true;
   }
   base_oom = outer;
-  r->m.where.waits = 0;
-  if (whole) {
-    if (ok) r->m.where.at = 0;
-    return ok;
-  }
-  loc where = {0};
-  eval_close(&r->m);
-  r->spent = true;
-  const char *what = eval_where_text(r->m.p, r->m.where.at, r->m.where.top, r->a, &where);
-  diag(r->m.c, E_HOST_MEMORY, where, "rank %u is given no more memory, at %s", r->link.rank,
-       what ? what : "a step");
-  diag_hint(r->m.c, "fewer ranks on this computer, a smaller --batch, or more microbatches (mb)");
-  return false;
+  return whole ? ok : out_of_memory(r, doing);
+}
+
+typedef struct {
+  eval_rank *r;
+  const u32 *next;
+} stepping;
+static bool run_step(void *arg) {
+  const stepping *s = arg;
+  return one_step(s->r, s->next);
+}
+bool eval_rank_step(eval_rank *r, const u32 *next) {
+  const bool ok = eval_rank_guard(r, run_step, &(stepping){r, next}, NULL);
+  if (ok) r->m.where.at = 0;
+  return ok;
 }
 
 bool eval_rank_set(eval_rank *r, u32 k, const eval_array *x) {

@@ -29,6 +29,8 @@ static void limit_memory(void) {
   fclose(f);
   const struct rlimit l = {pages * (unsigned long)sysconf(_SC_PAGESIZE), RLIM_INFINITY};
   setrlimit(RLIMIT_AS, &l);
+  for (size_t n = 1 << 20; n >= 1 << 12; n /= 2) // what was freed before is used up as well
+    for (volatile char *p; (p = malloc(n)); *p = 1) continue;
 }
 
 // Is this the message at which it happens?
