@@ -40,7 +40,7 @@ UNIT        := $(if $(UNIT_OBJ),$(B)/tests/unit)
 PROP        := $(patsubst tests/prop/%.c,$(B)/tests/prop/%,$(wildcard tests/prop/*.c))
 BENCH       := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
 FUZZ        := $(patsubst fuzz/%.c,%,$(wildcard fuzz/fuzz_*.c))
-GOLDEN      := $(wildcard tests/golden/run)
+GOLDEN      := $(wildcard tests/golden/run tests/golden/training)
 
 PROGRAM := $(if $(CLI_OBJ),$(B)/heddle)
 LIB     := $(B)/libheddle.a
@@ -130,6 +130,12 @@ $(B)/heddle-mpi.so: src/run/mpi.c include/heddle.h Makefile
 	$(call say,MPICC)
 	$(Q)$(MPICC) -std=c11 -fPIC -Iinclude $(DEFINES) $(WARN) $(CFLAGS) -shared -o $@ $<
 
+# That transport with faults, for tests.
+$(B)/tests/faulty.so: tests/transport/faulty.c include/heddle.h Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) -std=c11 -fPIC -Iinclude $(DEFINES) $(WARN) $(CFLAGS) -shared -o $@ $< -ldl
+
 # ---- tests -------------------------------------------------------------------------------------------
 
 $(B)/tests/harness.a: $(HARNESS_OBJ)
@@ -152,7 +158,7 @@ $(B)/tests/fuzz/%: $(B)/obj/fuzz/%.o $(B)/obj/fuzz/driver.o $(LIB)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-check: all $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
+check: all $(if $(MPI),$(B)/tests/faulty.so) $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
 	@BUILD=$(B) HEDDLE=$(PROGRAM) tests/check $(GOLDEN) tools/check-layers $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
 
 # Programs beside the build that others keep: they find the build in $BUILD and the program in $HEDDLE.

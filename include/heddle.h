@@ -200,10 +200,17 @@ typedef struct {
 uint32_t heddle_tensors_count(const heddle_tensors *t);
 bool heddle_tensors_get(const heddle_tensors *t, uint32_t index, heddle_tensor *out);
 void heddle_tensors_free(heddle_tensors *t);
-// Inputs for a program: random ones that are the same for the same seed, or NAME.npy files of a folder.
+// Inputs for a program: random ones that are the same for the same seed; NAME.npy files of a folder, or a file
+// .safetensors or .npz.
 heddle_tensors *heddle_tensors_random(heddle_program *p, uint64_t seed);
-heddle_tensors *heddle_tensors_read(heddle_program *p, const char *folder);
-bool heddle_tensors_write(heddle_tensors *t, const char *folder); // one NAME.npy each; '/' is %2F, '%' is %25
+heddle_tensors *heddle_tensors_read(heddle_program *p, const char *path);
+// NAME.npy each in a folder ('/' is %2F, '%' is %25), or one file whose name ends in .safetensors.
+bool heddle_tensors_write(heddle_tensors *t, const char *path);
+// As training begins: random weights and inputs, states of the optimizer at zero.
+heddle_tensors *heddle_tensors_initial(heddle_program *p, uint64_t seed);
+// Weights by their names, from what heddle_tensors_read reads, in place of those of t, which are p's. Each must be there, and
+// no name that p does not have; the states of a checkpoint are left. False and diagnostics.
+bool heddle_tensors_weights(heddle_tensors *t, heddle_program *p, const char *path);
 const char *heddle_tensors_report(heddle_tensors *t, heddle_format f);
 // The results of a program, distributed or not, all ranks in this process. wide: every floating-point value
 // in float64 instead of its own type.
@@ -507,6 +514,72 @@ bool heddle_run_step(heddle_run *r);
 bool heddle_run_loss(heddle_run *r, double *loss);
 // All parameters as they are now, whole, on rank 0; without elements on others.
 heddle_tensors *heddle_run_parameters(heddle_run *r);
+// N steps of training in this process, with all ranks' pieces, of the parameters t: what a run on ranks is to compute. data: NULL,
+// or where the samples of each step come from. Every step's loss in `loss`. False and diagnostics.
+typedef struct heddle_data heddle_data;
+bool heddle_tensors_train(heddle_tensors *t, heddle_program *p, heddle_data *data, uint64_t steps,
+                          double *loss);
+
+// Training data: a folder with a file for every input and label (NAME.npy, or NAME.u16 and the like for tokens), or one
+// file of tokens, whose next tokens are the labels (docs/running.md). NULL and diagnostics if they do not fit.
+typedef struct {
+  const char *type; // of tokens in a file whose name does not tell: "u16"; NULL: none
+  bool shuffle;     // every epoch anew, by the seed
+  uint64_t seed;
+} heddle_data_options;
+heddle_data *heddle_data_open(heddle_program *p, const char *path, const heddle_data_options *o);
+void heddle_data_free(heddle_data *d);
+int64_t heddle_data_samples(const heddle_data *d); // of an epoch
+int64_t heddle_data_batch(const heddle_data *d);   // of a step
+const char *heddle_data_about(heddle_data *d);     // in one line
+// Samples `first` and those that follow it are the next step's, as many as the batch. This rank reads what it holds.
+bool heddle_run_feed(heddle_run *r, heddle_data *d, int64_t first);
+
+// Checkpoints: one safetensors file with every weight and every state of the optimizer under its name, whole, whatever the
+// plan was. It appears when it is complete and on the disk, or not at all.
+typedef struct {
+  uint64_t step;  // steps that were taken
+  int64_t sample; // the next one of the data
+  uint64_t seed;  // of weights and of the order of samples
+  bool shuffle;
+  const char *plan; // in one line
+} heddle_checkpoint;
+// FOLDER/step-NNNNNN.safetensors. All ranks make the same call; rank 0 writes. It sets the step. keep: so many of the folder's
+// checkpoints stay, the newest; 0: all. False and diagnostics: what was there is there.
+bool heddle_run_save(heddle_run *r, const char *folder, const heddle_checkpoint *at, uint32_t keep);
+// Weights and states of t, which are p's, from a checkpoint, under any plan. heddle_run_begin_at then tells the run.
+bool heddle_tensors_resume(heddle_tensors *t, heddle_program *p, const char *path, heddle_checkpoint *out);
+void heddle_run_begin_at(heddle_run *r, uint64_t step);
+// The checkpoint of a folder after the most steps: step-NNNNNN.safetensors; or the file itself. The string lives as long as the
+// session. NULL and a diagnostic: there is none.
+const char *heddle_checkpoint_find(heddle_session *s, const char *path);
+
+// Where a rank is, as any thread may ask at any time; and what is said of ranks that died or hang.
+typedef enum { HEDDLE_STARTING, HEDDLE_STEPPING, HEDDLE_READING, HEDDLE_SAVING, HEDDLE_ENDING } heddle_phase;
+typedef struct {
+  uint64_t step;  // from 1
+  uint64_t place; // an instruction, of the program that all ranks run; 0: none
+  uint64_t count; // goes up as long as it gets on
+  uint32_t top;   // the instruction of main that place is in
+  uint32_t waits; // for a message of this rank + 1; 0: it waits for none
+  uint32_t sends; // to this rank + 1, just now
+  uint32_t phase; // heddle_phase
+} heddle_where;
+void heddle_run_where(const heddle_run *r, heddle_where *out);
+typedef enum {
+  HEDDLE_DIED,   // the process of `rank` ended without a word
+  HEDDLE_SILENT, // nothing came from it for `seconds`
+  HEDDLE_STUCK,  // `rank` waits for a rank that waits ..., and none of them got on for `seconds`
+  HEDDLE_SENDING // `rank` has been sending one message for `seconds`, which is to take no time
+} heddle_fault_kind;
+typedef struct {
+  heddle_fault_kind kind;
+  uint32_t rank, ranks;
+  double seconds;
+  const heddle_where *where; // by rank, the latest that is known
+  const char *saved;         // folder of checkpoints, for the hint; NULL: none
+} heddle_fault;
+void heddle_run_fault(heddle_program *distributed, const heddle_fault *f); // as a diagnostic
 
 // ---- verification ---------------------------------------------------------------------------------------
 typedef struct {

@@ -27,6 +27,7 @@ struct heddle_program {
   planner *pl;                         // made when first asked for
   heddle_program *source;              // of a distributed program that has constants of it; NULL: of none
   const char *name, *plan;             // plan: of a distributed program; NULL: of none
+  const eval_uses *uses;               // of the parameters of the model it was made from; NULL: its own
   batchnorm_stats batchnorm;           // under that plan
   const char *layers;                  // of its stages; NULL: there is one, or no plan
   const char *schedule;                // of its plan; NULL: none with a name
@@ -81,6 +82,20 @@ struct heddle_check {
   heddle_plan *b;
   verify_report r;
 };
+struct heddle_run {
+  object o;
+  heddle_program *p;
+  eval_rank *r;
+  u32 nparams, *next; // by parameter: its result of a step, from 1; 0: it stays
+  u32 loss;           // result, from 1; 0: none
+  _Atomic u64 steps;  // taken
+  _Atomic u32 phase;  // heddle_phase
+};
+struct heddle_data {
+  object o;
+  heddle_program *p;
+  dataset *d;
+};
 struct heddle_tensors {
   object o;
   u32 n;
@@ -130,8 +145,13 @@ heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // t
 i64 program_batch(const prog *p);          // samples a step; 0: no input says
 heddle_plan *plan_open(heddle_program *p); // without its plan
 heddle_plan *plan_read_text(heddle_program *p, const char *name, const char *text, size_t n);
-heddle_tensors *tensors_of_parameters(heddle_program *p); // without elements
-void search_tell_mfu(heddle_search *f);                   // before a report
+heddle_tensors *tensors_of_parameters(heddle_program *p);    // without elements
+heddle_tensors *tensors_random(heddle_program *p, u64 seed); // NULL and a diagnostic: too many
+u32 *program_next(const prog *p,
+                  arena *a); // by parameter: the result that it is after a step, from 1; 0: it stays
+const char *checkpoint_newest(arena *a, const char *folder); // NULL: there is none
+u32 program_loss(const prog *p);                             // result, from 1; 0: none
+void search_tell_mfu(heddle_search *f);                      // before a report
 bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out);
 
 bool search_options_read(ctx *c, arena *a, const heddle_search_options *o, search_opts *s);

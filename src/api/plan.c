@@ -213,6 +213,7 @@ static heddle_program *applied(heddle_plan *b) {
   heddle_program *p = program_wrap(b->o.s, d, b->p->name);
   if (!p) return NULL;
   p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
+  p->uses = eval_uses_of(b->p->p, p->o.a);
   p->batchnorm = plan_batchnorm(b->p->p, b->pn);
   p->layers = plan_layers(p->o.a, planner_source(program_planner(b->p)), b->pn);
   if (b->m && b->m->m->nkinds > 1) {

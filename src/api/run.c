@@ -1,14 +1,6 @@
 // run.c - one rank of a distributed program behind heddle.h.
 #include "api/internal.h"
 
-struct heddle_run {
-  object o;
-  heddle_program *p;
-  eval_rank *r;
-  u32 nparams, *next; // by parameter: its result of a step, from 1; 0: it stays
-  u32 loss;           // result, from 1; 0: none
-};
-
 static void run_fini(object *o) {
   heddle_run *r = (heddle_run *)o;
   eval_rank_free(r->r);
@@ -16,21 +8,27 @@ static void run_fini(object *o) {
 }
 
 // "wte.new" is what "wte" will be.
-static void find_next(heddle_run *r, const prog *p) {
+u32 *program_next(const prog *p, arena *a) {
   const func_info *m = func_get(p, p->main);
+  u32 *next = ZNEWN(a, u32, m->nparams + 1);
   hmap by_name = {0};
-  r->nparams = m->nparams;
-  r->next = ZNEWN(r->o.a, u32, m->nparams + 1);
   for (u32 k = 0; k < m->rets.n; k++) {
     const sym name = val(m, m->rets.v[k])->name;
-    if (name.i) hmap_add(r->o.a, &by_name, name.i, k + 1);
-    const shape s = eval_result_shape(p, k);
-    if (!r->loss && !s.nd && dtype_kind_of(s.t) == DK_FLOAT) r->loss = k + 1;
+    if (name.i) hmap_add(a, &by_name, name.i, k + 1);
   }
   for (u32 k = 0; k < m->nparams; k++) {
     const sym name = val(m, k + 1)->name;
-    if (name.i) r->next[k] = hmap_get(&by_name, sym_fmt(p->c, "%s.new", sym_str(p->c, name)).i);
+    if (name.i) next[k] = hmap_get(&by_name, sym_fmt(p->c, "%s.new", sym_str(p->c, name)).i);
   }
+  return next;
+}
+
+u32 program_loss(const prog *p) {
+  for (u32 k = 0; k < func_get(p, p->main)->rets.n; k++) {
+    const shape s = eval_result_shape(p, k);
+    if (!s.nd && dtype_kind_of(s.t) == DK_FLOAT) return k + 1;
+  }
+  return 0;
 }
 
 static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddle_tensors *inputs) {
@@ -43,7 +41,8 @@ static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddl
   const eval_link to = {.rank = link->rank, .arg = link->arg, .send = link->send, .receive = link->receive};
   const eval_opts o = {.threads = link->threads ? (int)link->threads : cpu_count()};
   r->p = object_hold(p);
-  find_next(r, p->p);
+  r->nparams = func_get(p->p, p->p->main)->nparams;
+  r->next = program_next(p->p, r->o.a), r->loss = program_loss(p->p);
   r->r = eval_rank_new(p->p, &o, &to, inputs->x, inputs->n);
   if (r->r) return r;
   object_drop(r);
@@ -56,9 +55,21 @@ heddle_run *heddle_run_new(heddle_program *distributed, const heddle_link *link,
 }
 void heddle_run_free(heddle_run *r) { object_drop(r); }
 
+static bool step(heddle_run *r) {
+  r->phase = HEDDLE_STEPPING;
+  eval_rank_number(r->r, (i64)r->steps + 1);
+  if (!eval_rank_step(r->r, r->next)) return false;
+  r->steps++;
+  return true;
+}
 bool heddle_run_step(heddle_run *r) {
   if (!r) return false;
-  API_RETURN(bool, false, r->o.s, eval_rank_step(r->r, r->next));
+  API_RETURN(bool, false, r->o.s, step(r));
+}
+void heddle_run_begin_at(heddle_run *r, uint64_t step) {
+  if (!r) return;
+  r->steps = step;
+  r->phase = HEDDLE_STEPPING;
 }
 
 static bool loss_of(heddle_run *r, double *loss) {
@@ -85,4 +96,89 @@ static heddle_tensors *parameters(heddle_run *r) {
 heddle_tensors *heddle_run_parameters(heddle_run *r) {
   if (!r) return NULL;
   API_RETURN(heddle_tensors *, NULL, r->o.s, parameters(r));
+}
+
+// ---- where ranks are -----------------------------------------------------------------------------------------
+void heddle_run_where(const heddle_run *r, heddle_where *out) {
+  const eval_where *w = eval_rank_where(r->r);
+  *out = (heddle_where){.step = r->steps + 1,
+                        .place = w->at,
+                        .top = w->top,
+                        .count = w->count,
+                        .waits = w->waits,
+                        .sends = w->sends,
+                        .phase = r->phase};
+}
+
+// "in step 3, at matmul (h.0.mlp.up)", or what it does outside a step.
+static const char *doing(const heddle_program *p, const heddle_where *w, arena *a, loc *at) {
+  *at = (loc){0};
+  if (w->phase == HEDDLE_STARTING) return "before its first step";
+  if (w->phase == HEDDLE_ENDING) return "after its last step";
+  if (w->phase == HEDDLE_SAVING)
+    return arena_printf(a, "saving a checkpoint after step %llu", (unsigned long long)w->step - 1);
+  if (w->phase == HEDDLE_READING)
+    return arena_printf(a, "reading the data of step %llu", (unsigned long long)w->step);
+  const char *what = eval_where_text(p->p, w->place, w->top, a, at);
+  return arena_printf(a, "in step %llu%s%s", (unsigned long long)w->step, what ? ", at " : "",
+                      what ? what : "");
+}
+
+static void note_waiting(const heddle_program *p, const heddle_fault *f, u32 rank, arena *a) {
+  loc at;
+  const char *does = doing(p, &f->where[rank], a, &at);
+  if (f->where[rank].waits)
+    diag_note(p->p->c, at, "rank %u waits for rank %u %s", rank, f->where[rank].waits - 1, does);
+  else
+    diag_note(p->p->c, (loc){0}, "rank %u has taken its last step and sends nothing more", rank);
+}
+
+// Ranks that wait for one that waits for them, or the rank itself and who waits for it.
+static void fault(heddle_program *p, const heddle_fault *f) {
+  enum { TOLD_MOST = 4 };
+  ctx *c = p->p->c;
+  loc at;
+  arena *a = arena_new();
+  const char *does = doing(p, &f->where[f->rank], a, &at);
+  if (f->kind == HEDDLE_DIED)
+    diag(c, E_PEER, at, "rank %u has died; it was last heard of %s", f->rank, does);
+  else if (f->kind == HEDDLE_SILENT)
+    diag(c, E_HANG, at,
+         "nothing was heard of rank %u for %g s: its process is stopped or its computer out of reach; it was "
+         "%s",
+         f->rank, f->seconds, does);
+  else if (f->kind == HEDDLE_SENDING)
+    diag(c, E_HANG, at,
+         "rank %u has been sending to rank %u for %g s, %s: the transport gets no further (out of memory, or "
+         "the "
+         "connection is lost)",
+         f->rank, f->where[f->rank].sends - 1, f->seconds, does);
+  else
+    diag(c, E_HANG, at, "ranks wait for messages that have not come for %g s: rank %u waits for rank %u %s",
+         f->seconds, f->rank, f->where[f->rank].waits - 1, does);
+  u32 told = 0;
+  if (f->kind == HEDDLE_STUCK) {
+    for (u32 r = f->where[f->rank].waits - 1; r != f->rank && told < TOLD_MOST; told++) {
+      note_waiting(p, f, r, a);
+      if (!f->where[r].waits) break;
+      r = f->where[r].waits - 1;
+    }
+  } else {
+    for (u32 r = 0; r < f->ranks && told < TOLD_MOST; r++)
+      if (r != f->rank && f->where[r].waits == f->rank + 1) note_waiting(p, f, r, a), told++;
+  }
+  const char *last = f->saved ? checkpoint_newest(a, f->saved) : NULL;
+  if (last) diag_hint(c, "the same command with --resume %s goes on from %s", f->saved, last);
+  arena_free(a);
+}
+void heddle_run_fault(heddle_program *distributed, const heddle_fault *f) {
+  heddle_session *s = distributed ? distributed->o.s : NULL;
+  jmp_buf here, *outer = base_oom;
+  if (!s || s->dead) return;
+  if (setjmp(here) == 0) {
+    base_oom = &here;
+    fault(distributed, f);
+  } else
+    s->dead = true;
+  base_oom = outer;
 }

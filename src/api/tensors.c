@@ -64,31 +64,45 @@ heddle_tensors *tensors_of_parameters(heddle_program *p) {
   return t;
 }
 
-static heddle_tensors *random_inputs(heddle_program *p, u64 seed) {
+heddle_tensors *tensors_random(heddle_program *p, u64 seed) {
   if (!fits(p->p)) return NULL;
   heddle_tensors *t = tensors_of_parameters(p);
-  if (eval_random(p->p, seed, t->x, t->n, t->o.a)) return t;
+  if (eval_random_as(p->p, p->uses, seed, t->x, t->n, t->o.a)) return t;
   object_drop(t);
   return NULL;
 }
 heddle_tensors *heddle_tensors_random(heddle_program *p, uint64_t seed) {
   if (!p) return NULL;
-  API_RETURN(heddle_tensors *, NULL, p->o.s, random_inputs(p, seed));
+  API_RETURN(heddle_tensors *, NULL, p->o.s, tensors_random(p, seed));
 }
 
 // ---- folders of .npy files ----------------------------------------------------------------------------
-// Names of ONNX values may contain '/', which no file name does: it becomes %2F, and % becomes %25, so that
-// different names are different files.
-static const char *npy_path(arena *a, const char *folder, const char *name) {
-  strbuf b = {.a = a};
-  sb_fmt(&b, "%s/", folder);
-  for (; *name; name++)
-    if (*name == '/' || *name == '%')
-      sb_fmt(&b, "%%%02X", (u8)*name);
-    else
-      sb_char(&b, *name);
-  sb_put(&b, ".npy");
-  return sb_str(&b);
+static bool is_file(const char *path) { // of arrays, by its name
+  const size_t n = strlen(path);
+  return (n > 12 && !strcmp(path + n - 12, ".safetensors")) || (n > 4 && !strcmp(path + n - 4, ".npz"));
+}
+
+// All inputs from one file; those that the program has elements for may be absent.
+static heddle_tensors *read_file(heddle_program *p, const char *path) {
+  ctx *c = p->p->c;
+  if (!fits(p->p)) return NULL;
+  heddle_tensors *t = tensors_of_parameters(p);
+  const func_info *m = func_get(p->p, p->p->main);
+  named_target *target = NEWN(t->o.a, named_target, t->n + 1);
+  named_arrays s;
+  for (u32 i = 0; i < t->n; i++) {
+    const u32 data = m->params.v[i].data;
+    const bool given = data && p->p->data.v[data].bytes;
+    t->x[i].s = eval_param_shape(p->p, i);
+    t->x[i].data = given ? (void *)(uintptr_t)p->p->data.v[data].bytes
+                         : arena_alloc(t->o.a, (size_t)shape_bytes(&t->x[i].s));
+    target[i] = (named_target){.name = t->name[i], .wanted = !given, .x = &t->x[i]};
+  }
+  bool ok = named_open(c, t->o.a, path, true, &s);
+  if (ok) ok = named_take(&s, target, t->n), named_close(&s);
+  if (ok) return t;
+  object_drop(t);
+  return NULL;
 }
 
 // A parameter of a program by its file; where there is none, by the elements that the program carries.
@@ -119,9 +133,9 @@ static heddle_tensors *read_folder(heddle_program *p, const char *folder) {
   object_drop(t);
   return NULL;
 }
-heddle_tensors *heddle_tensors_read(heddle_program *p, const char *folder) {
+heddle_tensors *heddle_tensors_read(heddle_program *p, const char *path) {
   if (!p) return NULL;
-  API_RETURN(heddle_tensors *, NULL, p->o.s, read_folder(p, folder));
+  API_RETURN(heddle_tensors *, NULL, p->o.s, is_file(path) ? read_file(p, path) : read_folder(p, path));
 }
 
 static bool write_folder(heddle_tensors *t, const char *folder) {
@@ -131,9 +145,15 @@ static bool write_folder(heddle_tensors *t, const char *folder) {
     if (!npy_write(c, npy_path(t->o.a, folder, t->name[i]), &t->x[i])) return false;
   return true;
 }
-bool heddle_tensors_write(heddle_tensors *t, const char *folder) {
+static bool write_file(heddle_tensors *t, const char *path) {
+  eval_named *item = NEWN(t->o.a, eval_named, t->n + 1);
+  for (u32 i = 0; i < t->n; i++) item[i] = (eval_named){t->name[i], t->x[i]};
+  const size_t n = strlen(path);
+  return (path[n - 1] == 'z' ? npz_write : safetensors_write)(t->o.s->c, path, item, t->n);
+}
+bool heddle_tensors_write(heddle_tensors *t, const char *path) {
   if (!t) return false;
-  API_RETURN(bool, false, t->o.s, write_folder(t, folder));
+  API_RETURN(bool, false, t->o.s, is_file(path) ? write_file(t, path) : write_folder(t, path));
 }
 
 static const char *describe(heddle_tensors *t, heddle_format f) {

@@ -247,8 +247,15 @@ typedef struct file_out file_out;
 file_out *file_begin(ctx *c, arena *a, const char *path);
 void file_put(file_out *f, const void *data, size_t n);
 bool file_end(file_out *f);
-void file_drop(file_out *f); // instead of file_end: nothing appears
+void file_put_at(file_out *f, i64 at, const void *data, size_t n); // over what was put; not in a pipe
+void file_drop(file_out *f);                                       // instead of file_end: nothing appears
+// file_end then returns when the file and its name are on the disk: what is there survives a loss of power.
+void file_durable(file_out *f);
+// Fault injection: the n-th operation (write, sync, name) on outputs fails, and all after it, as if the process had
+// ended there; a write that fails has written half. 0: off.
+extern _Thread_local i64 base_io_fail_after;
 bool file_exists(const char *path);
+bool dir_exists(const char *path);
 bool dir_make(ctx *c, const char *path);
 
 // ---- JSON reading (small documents: npy headers, plans' --json, test data) ----------------------------

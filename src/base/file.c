@@ -93,24 +93,39 @@ void file_unmap(file_view *f) {
   *f = (file_view){0};
 }
 
-static int write_all(int fd, const u8 *p, size_t n) {
-  while (n) {
-    ssize_t put = write(fd, p, MIN(n, (size_t)1 << 30));
+_Thread_local i64 base_io_fail_after;
+static bool io_fails(void) {
+  if (!base_io_fail_after || base_io_fail_after-- > 1) return false;
+  base_io_fail_after = 1;
+  errno = EIO;
+  return true;
+}
+
+// at: in the file; -1: behind what was written.
+static int write_all(int fd, const u8 *p, size_t n, i64 at) {
+  const bool fails = io_fails();
+  for (size_t left = fails ? n / 2 : n; left;) {
+    const size_t most = MIN(left, (size_t)1 << 30);
+    ssize_t put = at < 0 ? write(fd, p, most) : pwrite(fd, p, most, (off_t)at);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return errno;
     p += put;
-    n -= (size_t)put;
+    left -= (size_t)put;
+    if (at >= 0) at += put;
   }
-  return 0;
+  return fails ? EIO : 0;
+}
+
+static const char *folder_of(arena *a, const char *target) {
+  const char *slash = strrchr(target, '/');
+  return !slash ? "." : slash == target ? "/" : arena_strndup(a, target, (size_t)(slash - target));
 }
 
 // A file without a name is gone when the process is: an interrupted write leaves nothing behind. -1 where the
 // file system has no such files.
 static int open_nameless(arena *a, const char *target) {
 #ifdef O_TMPFILE
-  const char *slash = strrchr(target, '/');
-  const char *dir = !slash ? "." : slash == target ? "/" : arena_strndup(a, target, (size_t)(slash - target));
-  return open(dir, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  return open(folder_of(a, target), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
 #else
   return (void)a, (void)target, -1;
 #endif
@@ -126,6 +141,7 @@ static fd_path path_of_fd(int fd) {
 }
 
 static int name_it(int fd, const char *name) {
+  if (io_fails()) return EIO;
   return linkat(AT_FDCWD, path_of_fd(fd).s, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? errno : 0;
 }
 
@@ -134,6 +150,7 @@ struct file_out {
   int fd, err;
   int mode;                // of the file replaced, or negative: then the umask decides
   bool nameless, standard; // standard: standard output, which stays open
+  bool durable;
   const char *path;
   const char *target, *temp; // NULL: written in place
 };
@@ -180,23 +197,49 @@ file_out *file_begin(ctx *c, arena *a, const char *path) {
   return NULL;
 }
 
+void file_durable(file_out *f) { f->durable = true; }
+
 void file_put(file_out *f, const void *data, size_t n) {
-  if (!f->err) f->err = write_all(f->fd, data, n);
+  if (!f->err) f->err = write_all(f->fd, data, n, -1);
 }
+void file_put_at(file_out *f, i64 at, const void *data, size_t n) {
+  if (!f->err) f->err = write_all(f->fd, data, n, at);
+}
+
+static void remove_temp(const file_out *f) {
+  if (!io_fails()) unlink(f->temp);
+}
+
+static int sync_fd(int fd) { return io_fails() || fsync(fd) ? errno : 0; }
+
+// The folder, in which a name is new.
+static int sync_folder(const char *target) {
+  arena *a = arena_new();
+  const int fd = open(folder_of(a, target), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  arena_free(a);
+  if (fd < 0) return errno;
+  const int err = sync_fd(fd);
+  close(fd);
+  return err;
+}
+
+static int rename_it(const char *from, const char *to) { return io_fails() || rename(from, to) ? errno : 0; }
 
 void file_drop(file_out *f) {
   if (!f || f->standard) return;
   close(f->fd);
-  if (f->target && !f->nameless) unlink(f->temp);
+  if (f->target && !f->nameless) remove_temp(f);
 }
 
 bool file_end(file_out *f) {
   if (f->standard) return f->err ? write_failed(f->c, f->path, f->err) : true;
   if (!f->err && f->mode >= 0 && fchmod(f->fd, (mode_t)f->mode & 07777)) f->err = errno;
+  if (!f->err && f->durable && f->target) f->err = sync_fd(f->fd);
   if (!f->err && f->nameless) f->err = name_it(f->fd, f->temp);
   if (close(f->fd) && !f->err) f->err = errno;
-  if (!f->err && f->target && rename(f->temp, f->target)) f->err = errno;
-  if (f->err && f->target) unlink(f->temp);
+  if (!f->err && f->target) f->err = rename_it(f->temp, f->target);
+  if (f->err && f->target) remove_temp(f);
+  if (!f->err && f->durable && f->target) f->err = sync_folder(f->target);
   return f->err ? write_failed(f->c, f->path, f->err) : true;
 }
 
@@ -212,6 +255,11 @@ bool file_write(ctx *c, const char *path, const void *data, size_t n) {
 bool file_exists(const char *path) {
   struct stat st;
   return !stat(path, &st);
+}
+
+bool dir_exists(const char *path) {
+  struct stat st;
+  return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
 // Makes the missing parents too.

@@ -397,10 +397,10 @@ static void put_groups(helping *h) {
   const char *does = c->groups & G_EVAL     ? "evaluation"
                      : c->groups & G_VERIFY ? "verification"
                      : c->groups & G_RANK   ? "the rank"
-                     : c->groups & G_RUN    ? "the run"
                      : c->groups & G_EXPORT ? "the program"
                                             : "simulation";
-  put_group(h, G_EVAL | G_VERIFY | G_RANK | G_TIME | G_RUN | G_EXPORT, does);
+  put_group(h, G_RUN, "the run");
+  put_group(h, G_EVAL | G_VERIFY | G_RANK | G_TIME | G_EXPORT, does);
   put_group(h, G_OUTPUT | G_ALL, "output");
 }
 

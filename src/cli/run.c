@@ -2,24 +2,14 @@
 //
 // The process that the user starts makes the plan, so that what is wrong is told once, and starts the ranks by mpirun
 // as this same command. Where a launcher has started it already (mpirun, srun), it is a rank.
-#include "cli/cli.h"
+#include "cli/run.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static const char RANK_WORD[] = "HEDDLE_RUN_RANK"; // in the environment: this is a rank
-
-static bool is_rank(void) {
-  static const char *const words[] = {RANK_WORD, "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
-  for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-    if (getenv(words[k])) return true;
-  return false;
-}
 
 static double now_ms(void) {
   struct timespec t;
@@ -28,12 +18,6 @@ static double now_ms(void) {
 }
 
 // ---- one rank ----------------------------------------------------------------------------------------------
-static bool own_path(char *path, size_t size) {
-  const ssize_t n = readlink("/proc/self/exe", path, size - 1);
-  if (n >= 0) path[n] = 0;
-  return n >= 0;
-}
-
 // --transport, or heddle-mpi.so beside this program or in ../lib. False, said: there is none.
 static bool find_transport(const cli *x, char *path, size_t size) {
   static const char *const where[] = {"", "../lib/"};
@@ -53,7 +37,7 @@ static bool find_transport(const cli *x, char *path, size_t size) {
 }
 
 static bool open_transport(const cli *x, heddle_transport *t) {
-  char path[4400], error[512] = "it has no heddle_transport_open";
+  char path[PATH_SPACE], error[512] = "it has no heddle_transport_open";
   heddle_transport_opener *open = NULL;
   if (!find_transport(x, path, sizeof path)) return false;
   void *so = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
@@ -94,15 +78,16 @@ static void put_json_loss(double x) {
     fputs("null", stdout);
 }
 
-static void tell_step(const cli *x, uint64_t k, const step_taken *s) {
+static void tell_step(const cli *x, bool first, uint64_t step, const step_taken *s) {
   if (x->json) return;
-  if (!k) puts("step         loss       time");
-  printf("%4llu  %11.6g  %6.2f ms\n", (unsigned long long)k + 1, s->loss, s->ms);
+  if (first) puts("step         loss       time");
+  printf("%4llu  %11.6g  %6.2f ms\n", (unsigned long long)step, s->loss, s->ms);
   fflush(stdout);
 }
 
 // The first step makes what the others find: it is no part of the median.
-static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t n, const step_taken *s) {
+static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t before, uint64_t n,
+                     const step_taken *s) {
   step_taken *sorted = malloc(sizeof *s * n);
   const uint64_t first = n > 1;
   if (!sorted) return;
@@ -118,118 +103,183 @@ static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t n,
   put_json_text(plan);
   printf(", \"ranks\": %u, \"step_ms\": %.6g, \"steps\": [", ranks, median);
   for (uint64_t k = 0; k < n; k++) {
-    printf("%s{\"loss\": ", k ? ", " : "");
+    printf("%s{\"step\": %llu, \"loss\": ", k ? ", " : "", (unsigned long long)(before + k + 1));
     put_json_loss(s[k].loss);
     printf(", \"ms\": %.6g}", s[k].ms);
   }
   puts("]}");
 }
 
-static bool train(cli *x, heddle_program *d, const char *plan, const heddle_transport *t) {
-  const uint64_t n = x->run_steps.given ? (uint64_t)x->run_steps.i : 10;
-  heddle_run *r = heddle_run_new(d, &t->link, heddle_tensors_random(d, (uint64_t)x->seed.i));
-  step_taken *taken = r ? calloc(n, sizeof *taken) : NULL;
-  bool ok = taken;
-  for (uint64_t k = 0; k < n && ok; k++) {
-    const double start = now_ms();
-    ok = heddle_run_step(r) && heddle_run_loss(r, &taken[k].loss);
-    taken[k].ms = now_ms() - start;
-    if (ok && !t->link.rank) tell_step(x, k, &taken[k]);
+// ---- what training begins with -------------------------------------------------------------------------------
+typedef struct {
+  heddle_tensors *t;
+  heddle_data *data; // NULL: random, the same in every step
+  heddle_checkpoint at;
+  uint64_t steps; // to take
+} beginning;
+
+static heddle_tensors *resumed(cli *x, heddle_program *d, heddle_checkpoint *at) {
+  const char *path = heddle_checkpoint_find(x->s, x->run_resume);
+  uint64_t seed = (uint64_t)x->seed.i;
+  for (int again = 0; path && again < 2; again++) { // random data are those of the seed in the checkpoint
+    heddle_tensors *t = heddle_tensors_initial(d, seed);
+    if (!heddle_tensors_resume(t, d, path, at)) return NULL;
+    if (x->seed.given || at->seed == seed) return t;
+    heddle_tensors_free(t);
+    seed = at->seed;
   }
-  if (ok && !t->link.rank) tell_all(x, t->ranks, plan, n, taken);
+  return NULL;
+}
+
+static heddle_tensors *begun(cli *x, heddle_program *d, heddle_checkpoint *at) {
+  if (x->run_resume) return resumed(x, d, at);
+  heddle_tensors *t = heddle_tensors_initial(d, (uint64_t)x->seed.i);
+  return !x->run_weights || heddle_tensors_weights(t, d, x->run_weights) ? t : NULL;
+}
+
+// False: a diagnostic or an error message says why.
+static bool begin(cli *x, heddle_program *d, const char *plan, beginning *b) {
+  *b = (beginning){.steps = x->run_steps.given ? (uint64_t)x->run_steps.i : 10};
+  if (!(b->t = begun(x, d, &b->at))) return false;
+  if (x->seed.given || !x->run_resume) b->at.seed = (uint64_t)x->seed.i;
+  b->at.shuffle = b->at.shuffle || x->run_shuffle;
+  b->at.plan = plan;
+  if (b->steps <= b->at.step) {
+    fprintf(stderr,
+            "error: the checkpoint is of step %llu; nothing is left of --steps %llu\n  hint: --steps %llu\n",
+            (unsigned long long)b->at.step, (unsigned long long)b->steps,
+            (unsigned long long)b->at.step + 10);
+    return false;
+  }
+  b->steps -= b->at.step;
+  if (!x->run_data) return true;
+  b->data =
+      heddle_data_open(d, x->run_data, &(heddle_data_options){x->run_data_type, b->at.shuffle, b->at.seed});
+  return b->data;
+}
+
+// ---- training ------------------------------------------------------------------------------------------------
+static bool save(cli *x, heddle_run *r, beginning *b, uint32_t rank) {
+  if (!heddle_run_save(r, x->run_save, &b->at, (uint32_t)x->run_keep.i)) return false;
+  if (!rank && !x->json)
+    printf("      saved %s/step-%06llu.safetensors\n", x->run_save, (unsigned long long)b->at.step);
+  fflush(stdout);
+  return true;
+}
+
+static bool one_step(heddle_run *r, beginning *b, step_taken *s) {
+  const double start = now_ms();
+  if (b->data && !heddle_run_feed(r, b->data, b->at.sample)) return false;
+  if (!heddle_run_step(r) || !heddle_run_loss(r, &s->loss)) return false;
+  s->ms = now_ms() - start;
+  b->at.step++;
+  if (b->data) b->at.sample += heddle_data_batch(b->data);
+  return true;
+}
+
+static bool save_is_due(const cli *x, const beginning *b, bool last) {
+  return x->run_save &&
+         (last || (x->run_save_every.given && b->at.step % (uint64_t)x->run_save_every.i == 0));
+}
+
+static bool train(cli *x, heddle_program *d, const heddle_transport *t, const watched *w, const char *plan) {
+  beginning b;
+  if (!begin(x, d, plan, &b)) return false;
+  const uint64_t before = b.at.step;
+  heddle_run *r = heddle_run_new(d, &t->link, b.t);
+  heddle_tensors_free(b.t); // its pieces are what this rank needs
+  step_taken *taken = r ? calloc(b.steps, sizeof *taken) : NULL;
+  bool ok = taken;
+  if (r) heddle_run_begin_at(r, before), watch_follow(w, r);
+  if (ok && b.data && !t->link.rank && !x->json) printf("%s\n\n", heddle_data_about(b.data));
+  for (uint64_t k = 0; k < b.steps && ok; k++) {
+    watch_tell(w, REPORT_BEAT);
+    ok = one_step(r, &b, &taken[k]);
+    if (ok && !t->link.rank) tell_step(x, !k, b.at.step, &taken[k]);
+    if (ok && save_is_due(x, &b, k + 1 == b.steps)) ok = save(x, r, &b, t->link.rank);
+  }
+  if (ok && !t->link.rank) tell_all(x, t->ranks, plan, before, b.steps, taken);
   heddle_tensors *after = ok && x->output ? heddle_run_parameters(r) : NULL;
   if (ok && x->output) ok = after && (t->link.rank || heddle_tensors_write(after, x->output));
   free(taken);
   return ok;
 }
 
+// Ranks that this program has not started learn from rank 0 who watches.
+static void share_address(const heddle_transport *t, char *address) {
+  for (uint32_t r = 1; r < t->ranks && !t->link.rank; r++)
+    t->link.send(t->link.arg, r, address, ADDRESS_SPACE);
+  if (t->link.rank && !t->link.receive(t->link.arg, 0, address, ADDRESS_SPACE)) *address = 0;
+}
+
 static bool one_rank(cli *x, heddle_program *d, const char *plan) {
   heddle_transport t;
+  char address[ADDRESS_SPACE] = "";
+  const char *given = getenv(WATCH_WORD);
+  if (!given && is_first_rank()) watch_fork(x, d, address, sizeof address);
   if (!open_transport(x, &t)) return false;
   bool ok = t.ranks == heddle_program_ranks(d);
+  if (ok && !given) share_address(&t, address);
+  const watched w = watch_join(given ? given : address, t.link.rank);
   if (!ok && !t.link.rank)
     fprintf(stderr,
             "error: the plan is for %u ranks, and %u were started\n  hint: mpirun -n %u, or --strategy of %u "
             "ranks\n",
             heddle_program_ranks(d), t.ranks, heddle_program_ranks(d), t.ranks);
-  ok = ok && train(x, d, plan, &t);
-  if (!ok) fputs(heddle_session_messages(x->s), stderr), heddle_session_clear(x->s);
+  ok = ok && train(x, d, &t, &w, plan);
+  if (!ok) {
+    if (t.ranks > 1 && heddle_session_errors(x->s)) fprintf(stderr, "rank %u ends the job:\n", t.link.rank);
+    fputs(heddle_session_messages(x->s), stderr), heddle_session_clear(x->s);
+    watch_tell(&w, REPORT_TOLD);
+  }
   fflush(stdout);
+  if (ok) watch_tell(&w, REPORT_DONE);
   t.close(t.link.arg, !ok);
   return ok;
 }
 
-// ---- who starts them ---------------------------------------------------------------------------------------
-// As root, and on fewer cores than ranks, Open MPI runs only if it is told so. Others do not read these words.
-static void say_to_mpi(void) {
-  setenv(RANK_WORD, "1", 1);
-  if (geteuid() == 0)
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1), setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-  setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
-  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-  setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0); // ranks share the cores among themselves
-  setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-  setenv("OPENBLAS_NUM_THREADS", "1", 0);
+// ---- the command ---------------------------------------------------------------------------------------------
+// --data 2 is the data-parallel degree, as everywhere else.
+static bool data_is_degree(cli *x) {
+  const char *s = x->run_data;
+  if (!s || !*s || s[strspn(s, "0123456789")]) return true;
+  const size_t n = strlen(s) + (x->choices ? strlen(x->choices) : 0) + 8;
+  char *line = malloc(n);
+  if (!line) return false;
+  snprintf(line, n, "%s%sdp=%s", x->choices ? x->choices : "", x->choices ? " " : "", s);
+  free(x->choices);
+  x->choices = line, x->choice = "data", x->run_data = NULL;
+  return options_agree(x);
 }
 
-// The ranks end with this process. A terminal tells the launcher itself, and one told twice leaves ranks behind.
-static volatile sig_atomic_t launcher;
-static void pass_on(int sig, siginfo_t *info, void *context) {
-  (void)sig, (void)context;
-  if (info->si_code <= 0 && launcher > 0) kill((pid_t)launcher, SIGTERM);
-}
-static void catch_ends(void) {
-  static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-  struct sigaction a = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO};
-  sigemptyset(&a.sa_mask);
-  for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) sigaction(ends[k], &a, NULL);
-}
-
-enum { NO_LAUNCHER = 127 };
-static int start(cli *x, uint32_t ranks) {
-  enum { WORDS = 64 };
-  char self[4096], count[16], *line = strdup(x->launcher ? x->launcher : "mpirun");
-  char **argv = calloc((size_t)x->argc + WORDS + 8, sizeof *argv);
-  int status = -1;
-  int k = 0;
-  if (!own_path(self, sizeof self) || !line || !argv) {
-    free(argv), free(line);
-    return status;
-  }
-  snprintf(count, sizeof count, "%u", ranks);
-  for (char *w = strtok(line, " "); w && k < WORDS; w = strtok(NULL, " ")) argv[k++] = w;
-  argv[k++] = "-n", argv[k++] = count, argv[k++] = self;
-  for (int i = 0; i < x->argc; i++) argv[k++] = x->argv[i];
-  fflush(stdout), fflush(stderr);
-  const pid_t child = fork();
-  if (child > 0) launcher = child, catch_ends();
-  if (!child) {
-    say_to_mpi();
-    execvp(argv[0], argv);
-    fprintf(stderr,
-            "error: cannot start `%s`: %s\n  hint: install an MPI (Debian: openmpi-bin), or --launcher\n",
-            argv[0], strerror(errno));
-    _exit(NO_LAUNCHER);
-  }
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  free(argv), free(line);
-  return status;
+static bool agree(cli *x) {
+  if (x->run_weights && x->run_resume)
+    return usage_error("give one of them",
+                       "--resume cannot be combined with --weights: a checkpoint has its own");
+  if (x->run_save_every.given && !x->run_save)
+    return usage_error("--save ckpt", "--save-every needs --save DIR");
+  if (x->run_keep.given && !x->run_save) return usage_error("--save ckpt", "--keep needs --save DIR");
+  if (x->run_shuffle && !x->run_data) return usage_error("--data tokens.u16", "--shuffle needs --data");
+  if (x->run_data_type && !x->run_data) return usage_error("--data tokens.bin", "--data-type needs --data");
+  if (x->run_hang.given && x->run_hang.x < 0) return usage_error(NULL, "--hang-timeout must not be negative");
+  return data_is_degree(x);
 }
 
 bool cmd_run(cli *x) {
   heddle_plan *b;
   heddle_program *d;
-  if (!plan_of(x, NULL, &b, &d)) return false;
+  char path[PATH_SPACE];
+  beginning check;
+  if (!agree(x) || !plan_of(x, NULL, &b, &d)) return false;
   if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2'", "`heddle run` needs a plan");
   d = heddle_plan_apply(b);
   if (!heddle_program_validate(d)) return false;
+  signal(SIGXFSZ, SIG_IGN); // a limit on the size of files is a write that fails
   const char *plan = heddle_plan_name(b);
   if (is_rank()) return one_rank(x, d, plan);
-  char path[4400];
-  if (!find_transport(x, path, sizeof path)) return false;
-  const int status = start(x, heddle_program_ranks(d)), left = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (status >= 0 && (!left || left == NO_LAUNCHER)) return !left;
-  fprintf(stderr, "error: the job has ended before its last step%s\n",
-          status >= 0 && WIFSIGNALED(status) ? ", by a signal" : "");
-  return false;
+  if (!slots_suffice(x, heddle_program_ranks(d)) || !begin(x, d, plan, &check) ||
+      !find_transport(x, path, sizeof path))
+    return false; // told once, not by each rank
+  heddle_tensors_free(check.t), heddle_data_free(check.data);
+  return launch(x, d);
 }

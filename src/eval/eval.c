@@ -147,7 +147,8 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
                    .res = y,
                    .blob = blob,
                    .scratch = m->scratch,
-                   .threads = m->o.threads};
+                   .threads = m->o.threads,
+                   .step = m->o.step};
   u32 before = diag_count(m->c);
   if (kernel_run(m->c, &args, s->i->where)) return true;
   if (eval_members(m, s->g) > 1 && diag_count(m->c) > before)
@@ -297,6 +298,11 @@ static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at
 
 static bool exec(interp *m, frame *f, u32 index) {
   const instr *i = &f->f->body.v[index];
+  if (m->link) {
+    m->where.at = (u64)f->fn.i << 32 | (index + 1);
+    if (f->fn.i == m->p->main.i) m->where.top = index + 1;
+    m->where.count++;
+  }
   point at = i->coord ? merged(m, &f->at, i->coord) : f->at;
   for (u32 k = 0; k < i->nres; k++) f->v[i->res + k] = eval_held_new(m, val(f->f, i->res + k)->ty, f->g);
   const op_row *row = op_row_of(i->op);
@@ -322,7 +328,11 @@ static bool exec(interp *m, frame *f, u32 index) {
 
 // Takes the arguments' pieces (the caller drops what is left of them) and fills `results`.
 static bool run_func(interp *m, func fn, group g, const point *at, held *args, held *results) {
-  frame f = {func_get(m->p, fn), g, *at, ZNEWN(m->stack, held, func_get(m->p, fn)->values.n),
+  frame f = {fn,
+             func_get(m->p, fn),
+             g,
+             *at,
+             ZNEWN(m->stack, held, func_get(m->p, fn)->values.n),
              lifetimes_of(m, fn)};
   for (u32 k = 0; k < f.f->nparams; k++) {
     f.v[k + 1] = args[k];
@@ -363,18 +373,20 @@ static bool input_fits(interp *m, u32 k, const type_info *t, const eval_array *x
   return false;
 }
 
+bool eval_enter_one(interp *m, u32 k, const eval_array *x, held *arg) {
+  const func_info *f = func_get(m->p, m->p->main);
+  const point at = {0};
+  const type t = f->values.v[k + 1].ty;
+  if (!input_fits(m, k, type_get(m->p, t), x, f->where)) return false;
+  const holdings *pl = eval_holdings(m, t, (group){0}, &at, f->where);
+  if (!pl) return false;
+  if (!arg->n) *arg = eval_held_new(m, t, (group){0});
+  return eval_cut(m, pl, x, arg, f->where);
+}
+
 bool eval_enter(interp *m, const eval_array *in, held *args) {
-  const prog *p = m->p;
-  const func_info *f = func_get(p, p->main);
-  point at = {0};
-  for (u32 k = 0; k < f->nparams; k++) {
-    type t = f->values.v[k + 1].ty;
-    if (!input_fits(m, k, type_get(p, t), &in[k], f->where)) return false;
-    const holdings *pl = eval_holdings(m, t, (group){0}, &at, f->where);
-    if (!pl) return false;
-    args[k] = eval_held_new(m, t, (group){0});
-    if (!eval_cut(m, pl, &in[k], &args[k], f->where)) return false;
-  }
+  for (u32 k = 0; k < func_get(m->p, m->p->main)->nparams; k++)
+    if (!eval_enter_one(m, k, &in[k], &args[k])) return false;
   return true;
 }
 

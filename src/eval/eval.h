@@ -13,11 +13,16 @@ typedef struct {
   shape s;
   void *data;
 } eval_array; // a whole tensor, last dimension fastest
+typedef struct {
+  const char *name; // "wte.weight"
+  eval_array x;
+} eval_named;
 
 typedef struct {
   bool as_f64; // every floating-point value is computed and stored in f64; otherwise in the program's types
   const char *title; // of the progress bar; NULL: "evaluating"
   int threads;       // of one instruction; 0: one. Results do not depend on it
+  i64 step;          // number of the optimizer's step, from 1; 0: what the program says
 } eval_opts;
 
 // Runs main. in: one array per parameter of main, in order; extents must be the parameter's, the element type
@@ -35,6 +40,11 @@ double eval_executions(const prog *p); // of instructions, calls expanded, on al
 // integers within the bounds that their uses demand (rows of a table, classes), positive numbers under roots
 // and logarithms, probabilities where p and 1 - p are taken logarithms of. Elements in `a`.
 bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);
+// model: the uses of the model that a distributed program was made from, which shows them plainest; NULL: p's own.
+typedef struct eval_uses eval_uses;
+const eval_uses *eval_uses_of(const prog *p, arena *a);
+i64 eval_index_bound(const eval_uses *u, u32 k); // elements of parameter k must be below; 0: not known
+bool eval_random_as(const prog *p, const eval_uses *model, u64 seed, eval_array *in, u32 nin, arena *a);
 // As eval_random, for telling programs apart by their results: weights and running statistics whose elements
 // are given and all equal are random too. Equal weights make all equal that they are multiplied with, and one
 // variance in every layer makes deep networks saturate.
@@ -64,6 +74,17 @@ typedef struct {
   bool (*receive)(void *arg, u32 from, void *data, i64 bytes); // exactly so many bytes; waits for them
 } eval_link;
 typedef struct eval_rank eval_rank;
+// Where a rank is, for other threads to read at any time.
+typedef struct {
+  _Atomic u64 at;    // function << 32 | instruction + 1; 0: in none
+  _Atomic u32 top;   // of main, in which that is: instruction + 1
+  _Atomic u64 count; // goes up with every instruction and message
+  _Atomic u32 waits; // for a message of this rank + 1; 0: it waits for none
+  _Atomic u32 sends; // to this rank + 1, just now
+} eval_where;
+const eval_where *eval_rank_where(const eval_rank *r);
+// "matmul", "all_reduce over dp" of an instruction of such a number; *where gets the user's own node. NULL: it is none.
+const char *eval_where_text(const prog *p, u64 at, u32 top, arena *a, loc *where);
 // in: whole arrays for main's parameters, as eval_run takes them; pieces are copied. NULL and diagnostics.
 eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *link, const eval_array *in,
                          u32 nin);
@@ -71,6 +92,14 @@ void eval_rank_free(eval_rank *r);
 // Runs main once. next[k]: the result, from 1, that parameter k is from the next step on, which must have its type;
 // 0: it stays. False and diagnostics; E_PEER where another rank is gone.
 bool eval_rank_step(eval_rank *r, const u32 *next);
+// Parameter k from now on: a whole array, of which this rank takes its pieces. False and a diagnostic.
+bool eval_rank_set(eval_rank *r, u32 k, const eval_array *x);
+// row[i] = 1 where this rank holds elements of parameter k with index i in its first dimension; the others stay.
+bool eval_rank_rows(eval_rank *r, u32 k, u8 *row);
+u32 eval_rank_self(const eval_rank *r);        // its number
+void eval_rank_number(eval_rank *r, i64 step); // of the next step, for the optimizer; from 1
+// Runs a job of this rank. Where memory runs out in it: false and E_HOST_MEMORY, and the rank has nothing left.
+bool eval_rank_guard(eval_rank *r, bool (*job)(void *arg), void *arg, const char *doing);
 // Result k of the latest step as a whole array on rank 0; on others data is NULL. Every rank asks for the same.
 bool eval_rank_result(eval_rank *r, u32 k, eval_array *out, arena *a);
 // Parameter k likewise, as it is now.
@@ -79,11 +108,89 @@ bool eval_rank_parameter(eval_rank *r, u32 k, eval_array *out, arena *a);
 // ---- numpy's files (npy.c) -----------------------------------------------------------------------------
 // C order, any byte order, elements in `a`; bf16 is written as f32, for numpy has none.
 bool npy_read(ctx *c, arena *a, const char *path, eval_array *out);
+// The same without a copy where that can be: *f must stay mapped as long as the elements are used.
+bool npy_map(ctx *c, arena *a, const char *path, file_view *f, eval_array *out);
 bool npy_write(ctx *c, const char *path, const eval_array *x);
+bool npz_read(ctx *c, arena *a, const char *path, eval_named **items, u32 *n);
+bool npz_write(ctx *c, const char *path, const eval_named *items,
+               u32 n); // stored, not compressed; below 4 GiB
+
+// ---- training data (dataset.c) ----------------------------------------------------------------------------
+// Samples for main's inputs and labels, mapped from files: NAME.npy of a folder, [samples, ...]; or tokens one after
+// the other (a .npy of one dimension; .u16 and the like), cut into sequences. Labels that have no file are the next
+// tokens. Samples are numbered without end: behind the last one the next epoch begins, shuffled anew.
 typedef struct {
-  const char *name; // "wte.weight"
-  eval_array x;
-} npz_item;
-bool npz_read(ctx *c, arena *a, const char *path, npz_item **items, u32 *n);
-bool npz_write(ctx *c, const char *path, const npz_item *items, u32 n); // stored, not compressed; below 4 GiB
+  dtype raw; // of a file of tokens whose name does not tell; DT_NONE: none
+  bool shuffle;
+  u64 seed;
+  const eval_uses *uses; // of the model; NULL: the program's own
+} dataset_opts;
+typedef struct dataset dataset;
+dataset *dataset_open(const prog *p, arena *a, const char *path,
+                      const dataset_opts *o); // NULL and diagnostics
+void dataset_close(dataset *d);
+i64 dataset_samples(const dataset *d); // of an epoch
+i64 dataset_batch(const dataset *d);   // of a step
+const char *dataset_about(const dataset *d, arena *a);
+bool dataset_has(const dataset *d, u32 k); // parameter k of main
+// Samples first, first + 1, .. as parameter k, of which only rows marked in `row` are written (NULL: all). False and a
+// diagnostic where an element is outside what the model can look up.
+bool dataset_read(const dataset *d, u32 k, i64 first, const u8 *row, void *to);
+
+// ---- safetensors (safetensors.c) ------------------------------------------------------------------------
+// Length of the header in 8 bytes, the header (JSON), elements. Files that Heddle writes have checksums too, among
+// the notes (the header's "__metadata__"): zlib's crc32 of the header and of every tensor, in hexadecimal.
+typedef struct {
+  const char *key, *value;
+} safetensors_note;
+typedef struct {
+  file_view f;
+  bool checked; // it has checksums
+  u32 n, nnotes;
+  eval_named *item; // in the order of their elements, which are the file's own where they lie aligned
+  safetensors_note *note;
+} safetensors;
+// Arrays live in `a` and as long as the file is open. A file that is cut off, or whose checksums are not those of its
+// bytes, is refused. False and a diagnostic.
+bool safetensors_open(ctx *c, arena *a, const char *path, safetensors *out);
+void safetensors_close(safetensors *s);
+const char *safetensors_find(const safetensors *s, const char *key); // a note; NULL: it has none of that name
+// Tensors one after the other: the file appears when all are there and on the disk, or not at all. shape.t: the type.
+typedef struct {
+  const char *name;
+  shape s;
+} safetensors_entry;
+typedef struct safetensors_out safetensors_out;
+safetensors_out *safetensors_begin(ctx *c, arena *a, const char *path, const safetensors_entry *e, u32 n,
+                                   const safetensors_note *note, u32 nnotes); // NULL and a diagnostic
+void safetensors_put(safetensors_out *o, const void *data);                   // the next tensor's elements
+bool safetensors_end(safetensors_out *o);
+void safetensors_drop(safetensors_out *o); // instead of safetensors_end: nothing appears
+bool safetensors_write(ctx *c, const char *path, const eval_named *item, u32 n);
+
+// ---- arrays by name (named.c) ------------------------------------------------------------------------------
+// A .safetensors or .npz file, or a folder: its NAME.npy ('/' as %2F, '%' as %25), else its .safetensors files.
+typedef struct {
+  ctx *c;
+  arena *a;
+  const char *path;
+  bool states;
+  u32 n, nfiles;
+  eval_named *item;   // x.data NULL: not yet read
+  const char **where; // its file, by item
+  safetensors *file;  // that are open
+} named_arrays;
+typedef struct { // what is looked for, by name
+  const char *name;
+  bool wanted;   // its absence is an error; other names are only known
+  eval_array *x; // shape given; elements are put here, converted to its type
+} named_target;
+#define CHECKPOINT_WEIGHTS "heddle.weights" // note of a checkpoint: so many tensors, the first, are weights
+// states: those of a checkpoint too, not its weights alone. False and a diagnostic.
+bool named_open(ctx *c, arena *a, const char *path, bool states, named_arrays *out);
+// Every wanted target from the array of its name. False and diagnostics, with the nearest names: one is absent, has
+// other extents, or an array has a name that no target has.
+bool named_take(named_arrays *s, const named_target *t, u32 n);
+void named_close(named_arrays *s);
+const char *npy_path(arena *a, const char *folder, const char *name); // of an array in a folder
 #endif

@@ -62,6 +62,7 @@ typedef struct {
   buf *kept[BUF_CLASSES];     // memory of pieces that ended, by class of size
   i64 live_bytes, kept_bytes, most_bytes;
   const eval_link *link; // NULL: all ranks are here
+  eval_where where;      // with a link
   VEC(imap *) maps;
   VEC(holdings *) holdings;
   VEC(u64) holdings_key; // three words each
@@ -72,6 +73,7 @@ typedef struct {
 } interp;
 
 typedef struct {
+  func fn;
   const func_info *f;
   group g;
   point at;
@@ -101,6 +103,8 @@ static inline bool eval_mine(const interp *m, group g, u32 member) {
   return !m->link || eval_rank_of(m, g, member) == m->link->rank;
 }
 bool eval_gone(interp *m, u32 rank, loc where); // false, with E_PEER
+bool eval_send(interp *m, u32 to, const buf *b, loc where);
+bool eval_receive(interp *m, u32 from, buf *b, loc where); // as many bytes as b has; false, with E_PEER
 
 // Copies into the piece d of dp what the piece s of sp holds of it; returns how many elements. `done`, if
 // given, has a byte per element of d: elements marked are left alone, those written are marked.
@@ -116,6 +120,7 @@ held eval_held_new(interp *m, type t, group bound); // room for a value of this 
 void eval_held_share(held *to, const held *from);
 void eval_held_drop(interp *m, held *h);
 bool eval_enter(interp *m, const eval_array *in, held *args); // the pieces of main's parameters
+bool eval_enter_one(interp *m, u32 k, const eval_array *x, held *arg);
 // Takes the pieces of the arguments; what is left of them is the caller's to drop. Makes the results.
 bool eval_main(interp *m, held *args, held *results);
 void eval_open(interp *m);  // its arenas

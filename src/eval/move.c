@@ -302,13 +302,12 @@ static bool exchange(movement *v, u32 to, bool *came) {
     came[k] = false;
     if ((from == l->rank) == (target == l->rank) || !needed(v, to, k)) continue;
     if (from == l->rank) {
-      if (!l->send(l->arg, target, e->v->piece[member]->data, e->v->piece[member]->bytes))
-        return eval_gone(m, target, v->i->where);
+      if (!eval_send(m, target, e->v->piece[member], v->i->where)) return false;
       continue;
     }
     buf *b = e->v->piece[member] = eval_buf(m, spot_bytes(e->p, member));
     came[k] = true;
-    if (!l->receive(l->arg, from, b->data, b->bytes)) return eval_gone(m, from, v->i->where);
+    if (!eval_receive(m, from, b, v->i->where)) return false;
   }
   return true;
 }

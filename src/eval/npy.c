@@ -80,7 +80,9 @@ static void swap_bytes(u8 *p, i64 n, u32 width) {
     }
 }
 
-static bool npy_parse(ctx *c, arena *a, const char *path, const u8 *data, size_t size, eval_array *out) {
+// The elements where they lie in the file; *swap: their bytes come most significant first.
+static bool npy_look(ctx *c, arena *a, const char *path, const u8 *data, size_t size, eval_array *out,
+                     bool *swap) {
   if (size < 10 || memcmp(data, "\x93NUMPY", 6)) return bad(c, path, "not a .npy array");
   u32 wide = data[6] >= 2 ? 4 : 2;
   if (data[6] < 1 || data[6] > 3 || size < 8 + wide)
@@ -94,8 +96,8 @@ static bool npy_parse(ctx *c, arena *a, const char *path, const u8 *data, size_t
   const char *quote = descr && *descr == '\'' ? strchr(descr + 1, '\'') : NULL;
   if (!quote || !order || !dims)
     return bad(c, path, "the header does not name descr, fortran_order and shape");
-  bool swap = false;
-  shape s = {.t = type_of_descr(descr + 1, (size_t)(quote - descr - 1), &swap)};
+  *swap = false;
+  shape s = {.t = type_of_descr(descr + 1, (size_t)(quote - descr - 1), swap)};
   if (!s.t)
     return bad(c, path,
                arena_printf(a, "elements of type %.*s are not known", (int)(quote - descr + 1), descr));
@@ -108,8 +110,30 @@ static bool npy_parse(ctx *c, arena *a, const char *path, const u8 *data, size_t
     return bad(c, path,
                arena_printf(a, "%lld elements of %zu bytes are announced, %zu bytes are there", (long long)n,
                             width, have));
-  *out = (eval_array){s, arena_dup(a, data + 8 + wide + len, (size_t)n * width)};
-  if (swap) swap_bytes(out->data, n, (u32)width);
+  *out = (eval_array){s, (void *)(uintptr_t)(data + 8 + wide + len)};
+  return true;
+}
+
+static void own_elements(arena *a, eval_array *x, bool swap) {
+  x->data = arena_dup(a, x->data, (size_t)shape_bytes(&x->s));
+  if (swap) swap_bytes(x->data, shape_elems(&x->s), (u32)dtype_bytes(x->s.t));
+}
+
+static bool npy_parse(ctx *c, arena *a, const char *path, const u8 *data, size_t size, eval_array *out) {
+  bool swap;
+  if (!npy_look(c, a, path, data, size, out, &swap)) return false;
+  own_elements(a, out, swap);
+  return true;
+}
+
+bool npy_map(ctx *c, arena *a, const char *path, file_view *f, eval_array *out) {
+  bool swap;
+  if (!file_map(c, path, f)) return false;
+  if (!npy_look(c, a, path, f->data, f->size, out, &swap)) {
+    file_unmap(f);
+    return false;
+  }
+  if (swap || (uintptr_t)out->data % dtype_bytes(out->s.t)) own_elements(a, out, swap);
   return true;
 }
 
@@ -217,7 +241,7 @@ static const u8 *unpack(arena *a, const file_view *f, const member *m) {
   return status == Z_STREAM_END && done_out == m->size ? out : NULL;
 }
 
-bool npz_read(ctx *c, arena *a, const char *path, npz_item **items, u32 *n) {
+bool npz_read(ctx *c, arena *a, const char *path, eval_named **items, u32 *n) {
   file_view f;
   *n = 0;
   *items = NULL;
@@ -234,7 +258,7 @@ bool npz_read(ctx *c, arena *a, const char *path, npz_item **items, u32 *n) {
       if (f.size >= 56 && end64 <= f.size - 56)
         count = le(f.data + end64 + 32, 8), at = le(f.data + end64 + 48, 8);
     }
-    VEC(npz_item) list = {0};
+    VEC(eval_named) list = {0};
     ok = true;
     for (u64 k = 0; k < count && ok; k++) {
       member m;
@@ -245,7 +269,7 @@ bool npz_read(ctx *c, arena *a, const char *path, npz_item **items, u32 *n) {
         bad(c, path, "a member of the archive is damaged");
       else {
         size_t len = strlen(m.name);
-        npz_item *it = vec_push(a, &list);
+        eval_named *it = vec_push(a, &list);
         it->name = len > 4 && !strcmp(m.name + len - 4, ".npy") ? arena_strndup(a, m.name, len - 4) : m.name;
         ok = npy_parse(c, a, arena_printf(a, "%s:%s", path, m.name), raw, m.size, &it->x);
       }
@@ -274,7 +298,7 @@ static void put_common(strbuf *b, const char *name, size_t size, u32 crc) {
   put_le(b, 0, 2);
 }
 
-bool npz_write(ctx *c, const char *path, const npz_item *items, u32 n) {
+bool npz_write(ctx *c, const char *path, const eval_named *items, u32 n) {
   arena *a = arena_new();
   strbuf file = {.a = a}, directory = {.a = a};
   bool ok = n < 65535;

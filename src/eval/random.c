@@ -20,6 +20,10 @@ typedef struct {
   bool running; // mean or variance of a batchnorm
   i64 bound;    // USE_INDEX: indices are below
 } use_info;
+struct eval_uses {
+  u32 n;
+  use_info *of; // by parameter
+};
 
 typedef struct {
   const prog *p;
@@ -151,6 +155,21 @@ static void trace(tracer *t, func fn, value v, use_info *u, u32 depth) {
   }
 }
 
+const eval_uses *eval_uses_of(const prog *p, arena *a) {
+  eval_uses *u = NEW(a, eval_uses);
+  u->n = func_get(p, p->main)->nparams;
+  u->of = ZNEWN(a, use_info, u->n + 1);
+  arena *scratch = arena_new();
+  tracer t = {p, scratch, ZNEWN(scratch, uses, p->funcs.n)};
+  for (u32 k = 0; k < u->n; k++) trace(&t, p->main, k + 1, &u->of[k], 0);
+  arena_free(scratch);
+  return u;
+}
+
+i64 eval_index_bound(const eval_uses *u, u32 k) {
+  return k < u->n && u->of[k].kind == USE_INDEX ? u->of[k].bound : 0;
+}
+
 static i64 fan_of(const shape *s) {
   i64 n = shape_elems(s);
   return s->nd < 2 || !n ? 1 : MAX(s->dim[0], n / s->dim[0]);
@@ -221,7 +240,8 @@ void eval_masters(const prog *p, eval_array *in) {
   arena_free(a);
 }
 
-static bool fill_all(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a, bool telling) {
+static bool fill_all(const prog *p, const eval_uses *model, u64 seed, eval_array *in, u32 nin, arena *a,
+                     bool telling) {
   const func_info *f = func_get(p, p->main);
   if (nin != f->nparams) {
     diag(p->c, E_ARITY, f->where, "main takes %u inputs, %u were asked for", f->nparams, nin);
@@ -232,23 +252,24 @@ static bool fill_all(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a,
     in[k].data = arena_alloc(a, (size_t)shape_bytes(&in[k].s));
   }
   arena_mark_t mark = arena_mark(a);
-  tracer t = {p, a, ZNEWN(a, uses, p->funcs.n)};
-  for (u32 k = 0; k < nin; k++) {
-    use_info u = {0};
-    trace(&t, p->main, k + 1, &u, 0);
-    fill(p, &in[k], &f->params.v[k], &u, hash_u64(k + 1, seed + 1), telling);
-  }
+  const eval_uses *own = eval_uses_of(p, a);
+  for (u32 k = 0; k < nin; k++)
+    fill(p, &in[k], &f->params.v[k], model && k < model->n ? &model->of[k] : &own->of[k],
+         hash_u64(k + 1, seed + 1), telling);
   arena_release(a, mark);
   eval_masters(p, in);
   return true;
 }
 
 bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
-  return fill_all(p, seed, in, nin, a, false);
+  return fill_all(p, NULL, seed, in, nin, a, false);
+}
+bool eval_random_as(const prog *p, const eval_uses *model, u64 seed, eval_array *in, u32 nin, arena *a) {
+  return fill_all(p, model, seed, in, nin, a, false);
 }
 
 bool eval_telling(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
-  return fill_all(p, seed, in, nin, a, true);
+  return fill_all(p, NULL, seed, in, nin, a, true);
 }
 
 i64 eval_bound(const prog *p, u32 k) {

@@ -4,6 +4,7 @@
 // Idea: every rank walks the whole program in its one order, computes for itself alone and takes part in the movements
 // that name it. Messages between two ranks come in order, so they need no names.
 #include "eval/internal.h"
+#include <errno.h>
 
 struct eval_rank {
   interp m;
@@ -11,11 +12,116 @@ struct eval_rank {
   arena *a;
   u32 nparams, nresults;
   held *param, *result;
+  bool spent; // out of memory: its pieces are gone
 };
 
+const eval_where *eval_rank_where(const eval_rank *r) { return &r->m.where; }
+
+static bool has_node(const prog *p, loc at) {
+  const loc_info *l = loc_get(p->c, at);
+  return l && (l->node.i || l->line);
+}
+
+// A result of a function that main calls has the name that main has for it.
+static const char *name_in(const prog *p, const func_info *f, const instr *i, const instr *top) {
+  const func_info *m = func_get(p, p->main);
+  if (!i->nres) return NULL;
+  sym name = val(f, i->res)->name;
+  for (u32 k = 0; top && !name.i && k < f->rets.n && k < top->nres; k++)
+    if (f->rets.v[k] == i->res) name = val(m, top->res + k)->name;
+  return name.i ? sym_str(p->c, name) : NULL;
+}
+
+static u32 next_use(const func_info *f, u32 index) { // 0: there is none
+  const instr *i = &f->body.v[index];
+  for (u32 k = index + 1; k < f->body.n && i->nres; k++)
+    for (u32 j = 0; j < instr_nopd(f, &f->body.v[k]); j++)
+      if (opd_of(f, &f->body.v[k], j) == i->res) return k;
+  return 0;
+}
+
+// The node of what made an operand: of a call, the last one in the function.
+static loc node_before(const prog *p, const func_info *f, u32 index, u32 depth) {
+  const instr *i = &f->body.v[index];
+  for (u32 j = 0; j < instr_nopd(f, i) && depth; j++) {
+    const u32 def = val(f, opd_of(f, i, j))->def;
+    if (!def) continue;
+    const instr *from = &f->body.v[def - 1];
+    if (has_node(p, from->where)) return from->where;
+    const func_info *g = from->op == OP_call ? func_get(p, from->callee) : NULL;
+    for (u32 k = g ? g->body.n : 0; k-- > 0;)
+      if (has_node(p, g->body.v[k].where)) return g->body.v[k].where;
+    const loc at = node_before(p, f, def - 1, depth - 1);
+    if (has_node(p, at)) return at;
+  }
+  return (loc){0};
+}
+
+// What instructions of a plan have no name and no node for, those that use their results have: the gradient's
+// all_reduce is for the update of a weight.
+static const char *named_after(const prog *p, const func_info *f, u32 index, const instr *top, loc *where) {
+  enum { FAR = 2 };
+  *where = f->body.v[index].where;
+  for (u32 hops = 0; hops <= FAR; hops++) {
+    const instr *i = &f->body.v[index];
+    const char *name = name_in(p, f, i, top);
+    if (!has_node(p, *where) && has_node(p, i->where)) *where = i->where;
+    if (name || has_node(p, *where) || !(index = next_use(f, index))) return name;
+  }
+  return NULL;
+}
+
+const char *eval_where_text(const prog *p, u64 at, u32 top, arena *a, loc *where) {
+  const u32 fn = (u32)(at >> 32), index = (u32)at;
+  const func_info *m = func_get(p, p->main);
+  if (!index || fn >= p->funcs.n || index > func_get(p, (func){fn})->body.n) return NULL;
+  const func_info *f = func_get(p, (func){fn});
+  const instr *i = &f->body.v[index - 1], *call = top && top <= m->body.n ? &m->body.v[top - 1] : NULL;
+  if (call && (call->op != OP_call || call->callee.i != fn)) call = NULL;
+  const attr *over = attr_get(attrs_get(p, i->at), A_over);
+  strbuf b = {.a = a};
+  sb_put(&b, op_row_of(i->op)->name);
+  for (u32 k = 0; over && k < over->n; k++)
+    sb_fmt(&b, "%s%s", k ? ", " : " over ", sym_str(p->c, axis_get(p->sp, over->u.axes[k])->name));
+  const char *name = named_after(p, f, index - 1, call, where);
+  const loc before = has_node(p, *where) ? *where : node_before(p, f, index - 1, 3);
+  if (before.i) *where = before;
+  if (name) sb_fmt(&b, " (%s)", name);
+  return sb_str(&b);
+}
+
+// `where`, or what the rank is at.
 bool eval_gone(interp *m, u32 rank, loc where) {
-  diag(m->c, E_PEER, where, "rank %u does not hear rank %u any more", m->link->rank, rank);
+  arena *a = arena_new();
+  loc own = where;
+  const char *what = eval_where_text(m->p, m->where.at, m->where.top, a, &own), *at = what ? ", at " : "";
+  if (errno == ENOMEM)
+    diag(m->c, E_HOST_MEMORY, own, "rank %u is given no memory for a message to rank %u%s%s", m->link->rank,
+         rank, at, what ? what : "");
+  else
+    diag(m->c, E_PEER, own, "rank %u does not hear rank %u any more%s%s", m->link->rank, rank, at,
+         what ? what : "");
+  arena_free(a);
   return false;
+}
+
+bool eval_send(interp *m, u32 to, const buf *b, loc where) {
+  m->where.sends = to + 1;
+  m->where.count++;
+  errno = 0;
+  const bool gone = m->link->send(m->link->arg, to, b->data, b->bytes);
+  m->where.sends = 0;
+  return gone || eval_gone(m, to, where);
+}
+
+bool eval_receive(interp *m, u32 from, buf *b, loc where) {
+  m->where.waits = from + 1;
+  m->where.count++;
+  errno = 0;
+  const bool came = m->link->receive(m->link->arg, from, b->data, b->bytes);
+  m->where.waits = 0;
+  m->where.count++;
+  return came || eval_gone(m, from, where);
 }
 
 // Pieces that pass as this rank's own; nobody writes to them.
@@ -49,7 +155,7 @@ eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *lin
 
 void eval_rank_free(eval_rank *r) {
   if (!r) return;
-  eval_close(&r->m);
+  if (!r->spent) eval_close(&r->m);
   arena_free(r->a);
 }
 
@@ -72,7 +178,7 @@ static bool replaces(const eval_rank *r, const u32 *next) {
   return true;
 }
 
-bool eval_rank_step(eval_rank *r, const u32 *next) {
+static bool one_step(eval_rank *r, const u32 *next) {
   interp *m = &r->m;
   if (!replaces(r, next)) return false;
   for (u32 k = 0; k < r->nresults; k++) eval_held_drop(m, &r->result[k]);
@@ -93,6 +199,68 @@ bool eval_rank_step(eval_rank *r, const u32 *next) {
   return ok;
 }
 
+// The pieces go first, so that there is room to say so.
+static bool out_of_memory(eval_rank *r, const char *doing) {
+  loc where = {0};
+  r->m.where.waits = r->m.where.sends = 0;
+  eval_close(&r->m);
+  r->spent = true;
+  const char *at = doing ? NULL : eval_where_text(r->m.p, r->m.where.at, r->m.where.top, r->a, &where);
+  diag(r->m.c, E_HOST_MEMORY, where, "rank %u is given no more memory, %s%s", r->link.rank, at ? "at " : "",
+       at      ? at
+       : doing ? doing
+               : "in a step");
+  diag_hint(r->m.c, "fewer ranks on this computer, a smaller --batch, or more microbatches (mb)");
+  return false;
+}
+
+bool eval_rank_guard(eval_rank *r, bool (*job)(void *arg), void *arg, const char *doing) {
+  jmp_buf here, *outer = base_oom;
+  volatile bool ok = false, whole = false;
+  if (r->spent) return false;
+  if (setjmp(here) == 0) {
+    base_oom = &here;
+    ok = job(arg);
+    whole = true;
+  }
+  base_oom = outer;
+  return whole ? ok : out_of_memory(r, doing);
+}
+
+typedef struct {
+  eval_rank *r;
+  const u32 *next;
+} stepping;
+static bool run_step(void *arg) {
+  const stepping *s = arg;
+  return one_step(s->r, s->next);
+}
+bool eval_rank_step(eval_rank *r, const u32 *next) {
+  const bool ok = eval_rank_guard(r, run_step, &(stepping){r, next}, NULL);
+  if (ok) r->m.where.at = 0;
+  return ok;
+}
+
+bool eval_rank_set(eval_rank *r, u32 k, const eval_array *x) {
+  eval_held_drop(&r->m, &r->param[k]);
+  return eval_enter_one(&r->m, k, x, &r->param[k]);
+}
+
+bool eval_rank_rows(eval_rank *r, u32 k, u8 *row) {
+  interp *m = &r->m;
+  const point at = {0};
+  const holdings *p = eval_holdings(m, param_type(r, k), (group){0}, &at, func_get(m->p, m->p->main)->where);
+  for (u32 j = 0; p && j < p->n; j++) {
+    const spot *s = &p->at[j];
+    if (!eval_mine(m, r->param[k].g, j)) continue;
+    for (i64 i = 0; i < s->dim[0]; i++) row[s->map[0] ? s->map[0]->index[i] : i] = 1;
+  }
+  return p;
+}
+
+u32 eval_rank_self(const eval_rank *r) { return r->link.rank; }
+void eval_rank_number(eval_rank *r, i64 step) { r->m.o.step = step; }
+
 // To rank 0, where it is put together.
 static bool whole(eval_rank *r, type t, const held *own, eval_array *out, arena *a) {
   interp *m = &r->m;
@@ -108,11 +276,10 @@ static bool whole(eval_rank *r, type t, const held *own, eval_array *out, arena 
     const u32 rank = eval_rank_of(m, own->g, k);
     if (rank == 0 && m->link->rank == 0) continue;
     if (rank == m->link->rank)
-      ok = m->link->send(m->link->arg, 0, h.piece[k]->data, h.piece[k]->bytes) || eval_gone(m, 0, f->where);
+      ok = eval_send(m, 0, h.piece[k], f->where);
     else if (m->link->rank == 0) {
       h.piece[k] = eval_buf(m, spot_bytes(p, k));
-      ok = m->link->receive(m->link->arg, rank, h.piece[k]->data, h.piece[k]->bytes) ||
-           eval_gone(m, rank, f->where);
+      ok = eval_receive(m, rank, h.piece[k], f->where);
     }
   }
   ok = ok && (m->link->rank != 0 || eval_assemble(m, p, &h, out, a, f->where));

@@ -142,7 +142,15 @@ static mixed evaluate(mixer *m, opcode op, attrs at, const mixed *opd, u32 n, co
     memcpy(s.dim, d->dim, sizeof s.dim);
     blob = ker_whole(&s, (void *)d->bytes);
   }
-  ker_args args = {op, at, n, nres, in, out, data ? &blob : NULL, m->a, 1};
+  ker_args args = {.op = op,
+                   .at = at,
+                   .nopd = n,
+                   .nres = nres,
+                   .opd = in,
+                   .res = out,
+                   .blob = data ? &blob : NULL,
+                   .scratch = m->a,
+                   .threads = 1};
   bool ok = kernel_run(m->b.p->c, &args, m->b.where);
   arena_release(m->a, mark);
   for (u32 k = 0; k < nres && ok; k++) add(m, &res[k], out[k].data, 0);

@@ -20,6 +20,7 @@ typedef struct {
   int threads;
   dtype real;         // f32 or f64: what the floats of a real kernel are computed in ...
   const ker_loops *v; // ... by these loops
+  i64 step;
 } run;
 
 #define F(t) ((double *)(t)->data)

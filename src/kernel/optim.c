@@ -79,7 +79,7 @@ bool ker_adam(run *r) {
                  .eps = attr_float(r->at, A_eps, 1e-8),
                  .decay = attr_float(r->at, A_weight_decay, decoupled ? 0.01 : 0),
                  .decoupled = decoupled};
-  const double step = (double)attr_int(r->at, A_step, 1);
+  const double step = (double)(r->step ? r->step : attr_int(r->at, A_step, 1));
   s.c1 = 1 - pow(s.b1, step), s.c2 = 1 - pow(s.b2, step);
   if (!all_same(r)) return false;
   ker_deal(r, ker_elems(&r->opd[0]), 1, adam_part, &(adam_job){r, s});

@@ -178,6 +178,7 @@ bool kernel_run(ctx *c, const ker_args *k, loc where) {
            .nres = k->nres,
            .blob = k->blob,
            .threads = k->threads,
+           .step = k->step,
            .real = kernels[id].opd == AS_REAL || kernels[id].res == AS_REAL ? real_of(k) : DT_F64};
   r.v = ker_loops_of(r.real);
   r.opd = operands(&r, k, kernels[id].opd);
@@ -204,6 +205,7 @@ bool kernel_fold(ctx *c, arena *a, opcode op, attrs at, const ker_tensor *blob, 
   if (!op_law(c, a, op, at, nopd, in, &n, out, where)) return false;
   assert(n == nres);
   for (u32 k = 0; k < n; k++) res[k] = ker_whole(&out[k], arena_alloc(a, (size_t)shape_bytes(&out[k])));
-  ker_args args = {op, at, nopd, nres, opd, res, blob, NULL, 1};
+  ker_args args = {
+      .op = op, .at = at, .nopd = nopd, .nres = nres, .opd = opd, .res = res, .blob = blob, .threads = 1};
   return kernel_run(c, &args, where);
 }

@@ -37,7 +37,7 @@ static bool sent(void) { // Is nothing under way any more? Frees what has arrive
 
 static bool send_chunk(uint32_t to, const char *data, int bytes) {
   parcel *p = malloc(sizeof *p + (size_t)bytes);
-  if (!p) return false;
+  if (!p) return false; // with ENOMEM
   memcpy(p->data, data, (size_t)bytes);
   if (MPI_Isend(p->data, bytes, MPI_BYTE, (int)to, MESSAGE_TAG, MPI_COMM_WORLD, &p->request) != MPI_SUCCESS) {
     free(p);

@@ -507,14 +507,14 @@ TEST(odd_uses) {
 }
 
 // ---- a model from elsewhere ------------------------------------------------------------------------------
-static const npz_item *item(const npz_item *items, u32 n, const char *name) {
+static const eval_named *item(const eval_named *items, u32 n, const char *name) {
   for (u32 k = 0; k < n; k++)
     if (!strcmp(items[k].name, name)) return &items[k];
   return NULL;
 }
 
 // Loss and every gradient of a GPT as PyTorch computed them in f32: largest difference by largest element.
-static void check_reference(ctx *c, prog *p, const npz_item *items, u32 n) {
+static void check_reference(ctx *c, prog *p, const eval_named *items, u32 n) {
   arena *a = arena_new();
   optim_opts o = optim_default(OPTIM_SGD);
   const func_info *old = func_get(p, p->main);
@@ -536,7 +536,7 @@ static void check_reference(ctx *c, prog *p, const npz_item *items, u32 n) {
   u32 found = 0;
   for (u32 k = 0; k <= nw; k++) {
     const char *name = k ? arena_printf(a, "grad/%s", weight[k - 1]) : "loss";
-    const npz_item *want = item(items, n, name);
+    const eval_named *want = item(items, n, name);
     if (!want) continue; // a constant of the graph
     REQUIRE(shape_same(&want->x.s, &out[k].s));
     found++;
@@ -555,7 +555,7 @@ TEST(reference_gpt) {
   const char *npz = test_data("reference/gpt_small_loss_grads.npz");
   for (u32 outlined = 0; outlined < 2; outlined++) {
     ctx *c = ctx_new();
-    npz_item *items = NULL;
+    eval_named *items = NULL;
     u32 n = 0;
     prog *p = front_load(c, onnx, NULL);
     if (CHECK(p && npz_read(c, ctx_arena(c), npz, &items, &n))) {

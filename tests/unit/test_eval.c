@@ -516,7 +516,7 @@ static void check_file_round(dtype t) {
   for (int i = 0; i < 15; i++) v[i] = i - (dtype_kind_of(t) == DK_UINT || t == DT_BOOL ? 0 : 7);
   ker_convert(x.data, t, v, DT_F64, 15);
   eval_array scalar = {{.t = t}, x.data}, empty = {{.t = t, .nd = 1, .dim = {0}}, x.data};
-  npz_item items[] = {{"a", x}, {"b.c", scalar}, {"empty", empty}}, *got;
+  eval_named items[] = {{"a", x}, {"b.c", scalar}, {"empty", empty}}, *got;
   u32 n;
   REQUIRE(npz_write(C, path, items, 3));
   if (CHECK(npz_read(C, A, path, &got, &n)) && CHECK_EQ_I64(n, 3)) {
@@ -543,7 +543,7 @@ TEST(eval_damaged_numpy_files) {
   char path[64];
   snprintf(path, sizeof path, "/tmp/heddle-test-%d.npz", (int)getpid());
   eval_array x = {{.t = DT_F32, .nd = 2, .dim = {3, 5}}, arena_zalloc(A, 60)}, got;
-  npz_item item = {"a", x}, *items;
+  eval_named item = {"a", x}, *items;
   REQUIRE(npz_write(C, path, &item, 1));
   file_view f;
   REQUIRE(file_map(C, path, &f));
@@ -570,7 +570,7 @@ TEST(eval_damaged_numpy_files) {
 TEST(eval_reads_what_numpy_compressed) {
   const char *path = test_data("reference/gpt_small_io.npz");
   begin();
-  npz_item *items;
+  eval_named *items;
   u32 n;
   REQUIRE(npz_read(C, A, path, &items, &n));
   CHECK(n > 0);

@@ -412,14 +412,14 @@ TEST(onnx_large_file) {
 }
 
 // ---- real models ---------------------------------------------------------------------------------------
-static eval_array *items_named(const npz_item *v, u32 n, const char *name) {
+static eval_array *items_named(const eval_named *v, u32 n, const char *name) {
   for (u32 i = 0; i < n; i++)
     if (strcmp(v[i].name, name) == 0) return (eval_array *)&v[i].x;
   return NULL;
 }
 
 // Runs main with the inputs that the file of arrays names; weights are the model's.
-static bool run(prog *p, const npz_item *v, u32 n, eval_array *out) {
+static bool run(prog *p, const eval_named *v, u32 n, eval_array *out) {
   const func_info *f = func_get(p, p->main);
   eval_array *in = ZNEWN(mem, eval_array, f->nparams);
   for (u32 k = 0; k < f->nparams; k++) {
@@ -438,7 +438,7 @@ TEST(onnx_gpt_reference) {
   const char *model = test_data("reference/gpt_small_op17.onnx"),
              *io = test_data("reference/gpt_small_io.npz");
   BEGIN
-  npz_item *v;
+  eval_named *v;
   u32 n;
   REQUIRE(npz_read(c, mem, io, &v, &n));
   const eval_array *ids = items_named(v, n, "ids"), *want = items_named(v, n, "logits");
@@ -466,7 +466,7 @@ TEST(onnx_gpt_loss) {
   const char *model = test_data("reference/gpt_small_loss_train.onnx");
   const char *grads = test_data("reference/gpt_small_loss_grads.npz");
   BEGIN
-  npz_item *v;
+  eval_named *v;
   u32 n;
   REQUIRE(npz_read(c, mem, grads, &v, &n));
   prog *p = front_load(c, model, NULL);

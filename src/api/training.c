@@ -1,0 +1,312 @@
+// training.c - what a run begins with, reads and leaves, behind heddle.h: weights, data, checkpoints.
+#include "api/internal.h"
+#include <dirent.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static role role_of(const prog *p, u32 k) { return func_get(p, p->main)->params.v[k].r; }
+
+// ---- what training begins with -----------------------------------------------------------------------------
+static heddle_tensors *initial(heddle_program *p, u64 seed) {
+  heddle_tensors *t = tensors_random(p, seed);
+  for (u32 k = 0; t && k < t->n; k++)
+    if (role_of(p->p, k) == ROLE_STATE) memset(t->x[k].data, 0, (size_t)shape_bytes(&t->x[k].s));
+  if (t) eval_masters(p->p, t->x);
+  return t;
+}
+heddle_tensors *heddle_tensors_initial(heddle_program *p, uint64_t seed) {
+  if (!p) return NULL;
+  API_RETURN(heddle_tensors *, NULL, p->o.s, initial(p, seed));
+}
+
+// Every weight of t, and with `states` every state.
+static bool take(heddle_tensors *t, heddle_program *p, named_arrays *s) {
+  named_target *target = NEWN(s->a, named_target, t->n + 1);
+  for (u32 k = 0; k < t->n; k++) {
+    const role r = role_of(p->p, k);
+    target[k] = (named_target){
+        .name = t->name[k], .wanted = r == ROLE_WEIGHT || (s->states && r == ROLE_STATE), .x = &t->x[k]};
+  }
+  return named_take(s, target, t->n);
+}
+
+static bool weights(heddle_tensors *t, heddle_program *p, const char *path) {
+  arena *a = arena_new();
+  named_arrays s;
+  bool ok = named_open(p->p->c, a, path, false, &s);
+  if (ok) ok = take(t, p, &s), named_close(&s);
+  if (ok) eval_masters(p->p, t->x);
+  arena_free(a);
+  return ok;
+}
+bool heddle_tensors_weights(heddle_tensors *t, heddle_program *p, const char *path) {
+  if (!t || !p || !path) return false;
+  API_RETURN(bool, false, p->o.s, weights(t, p, path));
+}
+
+// ---- data --------------------------------------------------------------------------------------------------
+static void data_fini(object *o) {
+  heddle_data *d = (heddle_data *)o;
+  dataset_close(d->d);
+  object_drop(d->p);
+}
+
+static heddle_data *open_data(heddle_program *p, const char *path, const heddle_data_options *o) {
+  dataset_opts opts = {.shuffle = o->shuffle, .seed = o->seed, .uses = p->uses};
+  if (o->type && !(opts.raw = dtype_find(o->type, strlen(o->type)))) {
+    diag(p->p->c, E_USAGE, (loc){0}, "'%s' is no type of tokens", o->type);
+    diag_hint(p->p->c, "u8, u16, u32, i32 or i64");
+    return NULL;
+  }
+  heddle_data *d = object_new(p->o.s, sizeof *d, data_fini);
+  d->p = object_hold(p);
+  d->d = dataset_open(p->p, d->o.a, arena_strdup(d->o.a, path), &opts);
+  if (d->d) return d;
+  object_drop(d);
+  return NULL;
+}
+heddle_data *heddle_data_open(heddle_program *p, const char *path, const heddle_data_options *o) {
+  if (!p || !path) return NULL;
+  API_RETURN(heddle_data *, NULL, p->o.s,
+             open_data(p, path, o ? o : &(heddle_data_options){.shuffle = false}));
+}
+void heddle_data_free(heddle_data *d) { object_drop(d); }
+int64_t heddle_data_samples(const heddle_data *d) { return d ? dataset_samples(d->d) : 0; }
+int64_t heddle_data_batch(const heddle_data *d) { return d ? dataset_batch(d->d) : 0; }
+const char *heddle_data_about(heddle_data *d) {
+  if (!d) return NULL;
+  API_RETURN(const char *, NULL, d->o.s, dataset_about(d->d, d->o.a));
+}
+
+static bool feed(heddle_run *r, const heddle_data *d, i64 first) {
+  bool ok = true;
+  r->phase = HEDDLE_READING;
+  for (u32 k = 0; k < r->nparams && ok; k++) {
+    if (!dataset_has(d->d, k)) continue;
+    arena *a = arena_new();
+    eval_array x = {.s = eval_param_shape(r->p->p, k)};
+    x.data = arena_alloc(a, (size_t)shape_bytes(&x.s)); // rows of other ranks are never touched
+    u8 *row = ZNEWN(a, u8, x.s.nd ? x.s.dim[0] : 1);
+    ok = (!x.s.nd || eval_rank_rows(r->r, k, row)) && dataset_read(d->d, k, first, row, x.data) &&
+         eval_rank_set(r->r, k, &x);
+    arena_free(a);
+  }
+  return ok;
+}
+typedef struct {
+  heddle_run *r;
+  const heddle_data *d;
+  i64 first;
+} feeding;
+static bool feed_job(void *arg) {
+  const feeding *f = arg;
+  return feed(f->r, f->d, f->first);
+}
+bool heddle_run_feed(heddle_run *r, heddle_data *d, int64_t first) {
+  if (!r || !d) return false;
+  API_RETURN(bool, false, r->o.s, eval_rank_guard(r->r, feed_job, &(feeding){r, d, first}, "reading data"));
+}
+
+// ---- the reference -----------------------------------------------------------------------------------------
+// One step: what it makes of a parameter is its value in the next one.
+static bool reference_step(heddle_tensors *t, heddle_program *p, i64 step, const u32 *next, u32 lossy,
+                           double *loss) {
+  const func_info *m = func_get(p->p, p->p->main);
+  arena *a = arena_new();
+  eval_array *out = NEWN(a, eval_array, m->rets.n + 1);
+  const eval_opts o = {.step = step, .threads = cpu_count()};
+  const bool ok = eval_run(p->p, &o, t->x, t->n, out, m->rets.n, a);
+  for (u32 k = 0; k < t->n && ok; k++)
+    if (next[k]) memcpy(t->x[k].data, out[next[k] - 1].data, (size_t)shape_bytes(&t->x[k].s));
+  if (ok && lossy) *loss = eval_element(&out[lossy - 1], 0);
+  arena_free(a);
+  return ok;
+}
+
+static bool reference(heddle_tensors *t, heddle_program *p, heddle_data *d, u64 steps, double *loss) {
+  const u32 *next = program_next(p->p, t->o.a), lossy = program_loss(p->p);
+  bool ok = true;
+  for (u64 s = 0; s < steps && ok; s++) {
+    for (u32 k = 0; d && k < t->n && ok; k++)
+      if (dataset_has(d->d, k)) ok = dataset_read(d->d, k, (i64)s * dataset_batch(d->d), NULL, t->x[k].data);
+    ok = ok && reference_step(t, p, (i64)s + 1, next, lossy, &loss[s]);
+  }
+  return ok;
+}
+bool heddle_tensors_train(heddle_tensors *t, heddle_program *p, heddle_data *data, uint64_t steps,
+                          double *loss) {
+  if (!t || !p || !loss) return false;
+  API_RETURN(bool, false, p->o.s, reference(t, p, data, steps, loss));
+}
+
+// ---- checkpoints -------------------------------------------------------------------------------------------
+static const char STEP[] = "heddle.step", SAMPLE[] = "heddle.sample", SEED[] = "heddle.seed",
+                  SHUFFLE[] = "heddle.shuffle", PLAN[] = "heddle.plan";
+
+// Weights before states, so that those who want weights alone know where they end.
+static u32 in_order(const heddle_run *r, u32 *order, u32 *nweights) {
+  u32 n = 0;
+  for (int states = 0; states < 2; states++) {
+    for (u32 k = 0; k < r->nparams; k++)
+      if (role_of(r->p->p, k) == (states ? ROLE_STATE : ROLE_WEIGHT)) order[n++] = k;
+    if (!states) *nweights = n;
+  }
+  return n;
+}
+
+static safetensors_out *begin_file(heddle_run *r, arena *a, const char *path, const heddle_checkpoint *at,
+                                   const u32 *order, u32 n, u32 nweights) {
+  heddle_tensors *names = tensors_of_parameters(r->p);
+  safetensors_entry *e = NEWN(a, safetensors_entry, n + 1);
+  for (u32 k = 0; k < n; k++)
+    e[k] = (safetensors_entry){arena_strdup(a, names->name[order[k]]), eval_param_shape(r->p->p, order[k])};
+  object_drop(names);
+  const safetensors_note note[] = {{STEP, arena_printf(a, "%llu", (unsigned long long)r->steps)},
+                                   {SAMPLE, arena_printf(a, "%lld", (long long)at->sample)},
+                                   {SEED, arena_printf(a, "%llu", (unsigned long long)at->seed)},
+                                   {SHUFFLE, at->shuffle ? "1" : "0"},
+                                   {PLAN, at->plan ? at->plan : ""},
+                                   {CHECKPOINT_WEIGHTS, arena_printf(a, "%u", nweights)}};
+  return safetensors_begin(r->p->p->c, a, path, e, n, note, COUNT_OF(note));
+}
+
+static bool step_of(const char *name, u64 *step) {
+  char *stop;
+  if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9') return false;
+  *step = strtoull(name + 5, &stop, 10);
+  return !strcmp(stop, ".safetensors");
+}
+
+static int descending(const void *x, const void *y) {
+  const u64 a = *(const u64 *)x, b = *(const u64 *)y;
+  return a > b ? -1 : a < b;
+}
+
+// Older checkpoints go, and what a save that was cut short has left.
+static void tidy(const char *folder, u32 keep) {
+  arena *a = arena_new();
+  VEC(u64) steps = {0};
+  u64 step;
+  DIR *dir = opendir(folder);
+  for (struct dirent *e; dir && (e = readdir(dir));) {
+    const size_t n = strlen(e->d_name);
+    if (step_of(e->d_name, &step))
+      *vec_push(a, &steps) = step;
+    else if (!strncmp(e->d_name, "step-", 5) && n > 4 && !strcmp(e->d_name + n - 4, ".tmp"))
+      unlink(arena_printf(a, "%s/%s", folder, e->d_name));
+  }
+  if (dir) closedir(dir);
+  if (steps.n) qsort(steps.v, steps.n, sizeof *steps.v, descending);
+  for (u32 k = keep; keep && k < steps.n; k++)
+    unlink(arena_printf(a, "%s/step-%06llu.safetensors", folder, (unsigned long long)steps.v[k]));
+  arena_free(a);
+}
+
+// One tensor at a time is whole at rank 0.
+static bool save(heddle_run *r, const char *folder, const heddle_checkpoint *at, u32 keep) {
+  arena *a = arena_new(), *one = arena_new();
+  const bool writes = eval_rank_self(r->r) == 0;
+  const char *path = arena_printf(a, "%s/step-%06llu.safetensors", folder, (unsigned long long)r->steps);
+  r->phase = HEDDLE_SAVING;
+  u32 *order = NEWN(a, u32, r->nparams + 1), nweights = 0;
+  const u32 n = in_order(r, order, &nweights);
+  safetensors_out *o =
+      writes && dir_make(r->p->p->c, folder) ? begin_file(r, a, path, at, order, n, nweights) : NULL;
+  bool ok = !writes || o;
+  for (u32 k = 0; k < n && ok; k++) {
+    eval_array x;
+    arena_mark_t mark = arena_mark(one);
+    ok = eval_rank_parameter(r->r, order[k], &x, one);
+    if (ok && writes) safetensors_put(o, x.data);
+    arena_release(one, mark);
+  }
+  if (o && ok)
+    ok = safetensors_end(o);
+  else if (o)
+    safetensors_drop(o);
+  if (ok && writes) tidy(folder, keep);
+  arena_free(one), arena_free(a);
+  return ok;
+}
+typedef struct {
+  heddle_run *r;
+  const char *folder;
+  const heddle_checkpoint *at;
+  u32 keep;
+} saving;
+static bool save_job(void *arg) {
+  const saving *s = arg;
+  return save(s->r, s->folder, s->at, s->keep);
+}
+bool heddle_run_save(heddle_run *r, const char *folder, const heddle_checkpoint *at, uint32_t keep) {
+  if (!r || !folder || !at) return false;
+  API_RETURN(bool, false, r->o.s,
+             eval_rank_guard(r->r, save_job, &(saving){r, folder, at, keep}, "saving a checkpoint"));
+}
+
+static bool read_number(const safetensors *f, const char *key, u64 *out) {
+  const char *text = safetensors_find(f, key);
+  char *stop = NULL;
+  *out = text ? strtoull(text, &stop, 10) : 0;
+  return text && *text && !*stop;
+}
+
+static bool resume(heddle_tensors *t, heddle_program *p, const char *path, heddle_checkpoint *out) {
+  ctx *c = p->p->c;
+  arena *a = arena_new();
+  named_arrays s;
+  u64 first = 0, shuffle = 0;
+  *out = (heddle_checkpoint){.step = 0};
+  bool ok = named_open(c, a, path, true, &s);
+  if (ok) {
+    const safetensors *f = s.nfiles == 1 ? &s.file[0] : NULL;
+    ok = f && f->checked && read_number(f, STEP, &out->step) && read_number(f, SAMPLE, &first) &&
+         read_number(f, SEED, &out->seed) && read_number(f, SHUFFLE, &shuffle) && first <= INT64_MAX;
+    if (!ok) {
+      diag(c, E_SAFETENSORS, loc_node(c, sym_of(c, path), (sym){0}, (sym){0}),
+           "not a checkpoint of `heddle run --save`");
+      diag_hint(c, "--weights %s takes its weights alone", path);
+    }
+    out->sample = (i64)first, out->shuffle = shuffle;
+    const char *line = f ? safetensors_find(f, PLAN) : NULL;
+    out->plan = arena_strdup(t->o.a, line ? line : "");
+    ok = ok && take(t, p, &s);
+    named_close(&s);
+  }
+  arena_free(a);
+  return ok;
+}
+bool heddle_tensors_resume(heddle_tensors *t, heddle_program *p, const char *path, heddle_checkpoint *out) {
+  if (!t || !p || !path || !out) return false;
+  API_RETURN(bool, false, p->o.s, resume(t, p, path, out));
+}
+
+const char *checkpoint_newest(arena *a, const char *folder) {
+  u64 best = 0, step;
+  const char *found = NULL;
+  DIR *dir = opendir(folder);
+  for (struct dirent *e; dir && (e = readdir(dir));)
+    if (step_of(e->d_name, &step) && (!found || step > best))
+      best = step, found = arena_printf(a, "%s/%s", folder, e->d_name);
+  if (dir) closedir(dir);
+  return found;
+}
+
+static const char *newest(heddle_session *s, const char *path) {
+  arena *a = ctx_arena(s->c);
+  if (!dir_exists(path)) {
+    if (file_exists(path)) return arena_strdup(a, path);
+    diag(s->c, E_FILE_OPEN, (loc){0}, "cannot read '%s': No such file or directory", path);
+    return NULL;
+  }
+  const char *found = checkpoint_newest(a, path);
+  if (!found) {
+    diag(s->c, E_FILE_OPEN, (loc){0}, "'%s' has no checkpoint step-NNNNNN.safetensors", path);
+    diag_hint(s->c, "--save %s --save-every 100 writes them", path);
+  }
+  return found;
+}
+const char *heddle_checkpoint_find(heddle_session *s, const char *path) {
+  if (!s || !path) return NULL;
+  API_RETURN(const char *, NULL, s, newest(s, path));
+}

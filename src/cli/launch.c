@@ -1,0 +1,160 @@
+// launch.c - starts the ranks of `heddle run` by mpirun, as this same command, and waits for them.
+#include "cli/run.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char RANK_WORD[] = "HEDDLE_RUN_RANK"; // in the environment: this is a rank
+
+bool is_rank(void) {
+  static const char *const words[] = {RANK_WORD, "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
+  for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+    if (getenv(words[k])) return true;
+  return false;
+}
+
+bool is_first_rank(void) {
+  static const char *const words[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
+  const char *rank = NULL;
+  for (size_t k = 0; k < sizeof words / sizeof *words && !rank; k++) rank = getenv(words[k]);
+  return rank && !strcmp(rank, "0");
+}
+
+bool own_path(char *path, size_t size) {
+  const ssize_t n = readlink("/proc/self/exe", path, size - 1);
+  if (n >= 0) path[n] = 0;
+  return n >= 0;
+}
+
+// As root, and on fewer cores than ranks, Open MPI runs only if it is told so. Others do not read these words. A host
+// file says how many ranks a computer takes.
+static void say_to_mpi(const cli *x) {
+  setenv(RANK_WORD, "1", 1);
+  if (geteuid() == 0)
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1), setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  if (!x->run_hostfile) setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0); // ranks share the cores among themselves
+  setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
+  setenv("OPENBLAS_NUM_THREADS", "1", 0);
+}
+
+// The ranks end with this process. A terminal tells the launcher itself, and one told twice leaves ranks behind.
+static volatile sig_atomic_t launcher;
+static void pass_on(int sig, siginfo_t *info, void *context) {
+  (void)sig, (void)context;
+  if (info->si_code <= 0 && launcher > 0) kill((pid_t)launcher, SIGTERM);
+}
+static void catch_ends(void) {
+  static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+  struct sigaction a = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO};
+  sigemptyset(&a.sa_mask);
+  for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) sigaction(ends[k], &a, NULL);
+}
+
+// ---- the host file -------------------------------------------------------------------------------------------
+// Where a line does not say how many it has, the launcher knows.
+bool slots_suffice(const cli *x, uint32_t ranks) {
+  FILE *f = x->run_hostfile ? fopen(x->run_hostfile, "r") : NULL;
+  char line[1024];
+  if (!x->run_hostfile) return true;
+  unsigned long slots = 0, hosts = 0;
+  bool all = true;
+  if (!f) {
+    fprintf(stderr, "error[E0101]: cannot read '%s': %s\n", x->run_hostfile, strerror(errno));
+    return false;
+  }
+  while (fgets(line, sizeof line, f)) {
+    line[strcspn(line, "#\n")] = 0;
+    if (!line[strspn(line, " \t\r")]) continue;
+    const char *n = strstr(line, "slots=");
+    hosts++, all = all && n;
+    if (n) slots += strtoul(n + 6, NULL, 10);
+  }
+  fclose(f);
+  if (hosts && (!all || slots >= ranks)) return true;
+  fprintf(stderr,
+          "error: %s has %lu slots on %lu hosts, and the plan has %u ranks\n  hint: more slots=N, or a plan "
+          "for at "
+          "most %lu ranks\n",
+          x->run_hostfile, slots, hosts, ranks, slots);
+  return false;
+}
+
+// ---- the command line ----------------------------------------------------------------------------------------
+typedef struct {
+  char **v;
+  int n;
+  char self[4096], count[16], rank[32], watch[400], *line;
+} words;
+
+// `env` carries words to other computers as well; a launcher hands on few of its own environment.
+static bool words_of(words *w, const cli *x, uint32_t ranks, const watch *watcher) {
+  enum { LAUNCHER = 64, OWN = 20 };
+  w->line = strdup(x->launcher ? x->launcher : "mpirun");
+  w->v = calloc((size_t)x->argc + LAUNCHER + OWN, sizeof *w->v);
+  if (!own_path(w->self, sizeof w->self) || !w->line || !w->v) return false;
+  for (char *s = strtok(w->line, " "); s && w->n < LAUNCHER; s = strtok(NULL, " ")) w->v[w->n++] = s;
+  const char *const options[][2] = {
+      {"--hostfile", x->run_hostfile}, {"--bind-to", x->run_bind}, {"--output-filename", x->run_outputs}};
+  for (int k = 0; k < 3; k++)
+    if (options[k][1])
+      w->v[w->n++] = (char *)(uintptr_t)options[k][0], w->v[w->n++] = (char *)(uintptr_t)options[k][1];
+  if (x->run_tag) w->v[w->n++] = "--tag-output";
+  snprintf(w->count, sizeof w->count, "%u", ranks);
+  w->v[w->n++] = "-n", w->v[w->n++] = w->count;
+  if (watcher) {
+    snprintf(w->rank, sizeof w->rank, "%s=1", RANK_WORD);
+    snprintf(w->watch, sizeof w->watch, "%s=%s", WATCH_WORD, watch_address(watcher));
+    w->v[w->n++] = "env", w->v[w->n++] = w->rank, w->v[w->n++] = w->watch;
+  }
+  w->v[w->n++] = w->self;
+  for (int i = 0; i < x->argc; i++) w->v[w->n++] = x->argv[i];
+  return true;
+}
+
+enum { NO_LAUNCHER = 127 };
+static pid_t start(const cli *x, const words *w) {
+  fflush(stdout), fflush(stderr);
+  const pid_t child = fork();
+  if (child > 0) launcher = child, catch_ends();
+  if (child) return child;
+  say_to_mpi(x);
+  execvp(w->v[0], w->v);
+  fprintf(stderr,
+          "error: cannot start `%s`: %s\n  hint: install an MPI (Debian: openmpi-bin), or --launcher\n",
+          w->v[0], strerror(errno));
+  _exit(NO_LAUNCHER);
+}
+
+static int wait_for(pid_t child) {
+  int status = -1;
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return status;
+}
+
+bool launch(cli *x, heddle_program *d) {
+  const uint32_t ranks = heddle_program_ranks(d);
+  watch *w = watch_open(x, d, x->run_hostfile || x->launcher);
+  words line = {0};
+  int status = -1;
+  if (words_of(&line, x, ranks, w)) {
+    const pid_t child = start(x, &line);
+    status = w && child > 0 ? watch_ranks(w, child) : wait_for(child);
+  }
+  free(line.v), free(line.line);
+  watch_close(w);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  const bool told = heddle_session_errors(x->s);
+  if (status >= 0 && (!code || code == NO_LAUNCHER) && !told) return !code;
+  fputs(heddle_session_messages(x->s), stderr), heddle_session_clear(x->s);
+  fprintf(stderr, "error: the job has ended before its last step%s\n",
+          status >= 0 && WIFSIGNALED(status) ? ", by a signal" : "");
+  const char *saved = x->run_save ? x->run_save : x->run_resume;
+  const char *last = saved && !told ? heddle_checkpoint_find(x->s, saved) : NULL;
+  if (last) fprintf(stderr, "  hint: the same command with --resume %s goes on from %s\n", saved, last);
+  heddle_session_clear(x->s);
+  return false;
+}

@@ -1,0 +1,47 @@
+// run.h - what the files of `heddle run` share: run.c trains as one rank, launch.c starts the ranks, watch.c sees that
+// they live.
+#ifndef HEDDLE_CLI_RUN_H
+#define HEDDLE_CLI_RUN_H
+#include "cli/cli.h"
+#include <sys/types.h>
+
+enum { PATH_SPACE = 4400 };
+bool own_path(char *path, size_t size); // of this program
+
+// ---- launch.c ------------------------------------------------------------------------------------------------
+bool is_rank(void);                               // a launcher has started this process as one
+bool is_first_rank(void);                         // and as rank 0
+bool slots_suffice(const cli *x, uint32_t ranks); // of --hostfile; false: said
+// Starts as many ranks of this same command as the program has and waits for them. False: the job failed, and is told.
+bool launch(cli *x, heddle_program *d);
+
+// ---- watch.c -------------------------------------------------------------------------------------------------
+// Ranks report to one process where they are, over TCP. Whose connection closes has died; of whom nothing comes for the
+// time of --hang-timeout is stopped; ranks that wait for each other for so long are stuck. A rank that computes reports,
+// however long it takes, so that it never counts.
+static const char WATCH_WORD[] = "HEDDLE_RUN_WATCH"; // in the environment of ranks: the address
+typedef struct watch watch;
+watch *watch_open(const cli *x, heddle_program *d, bool remote); // NULL: no watch, for reasons of the system
+const char *watch_address(const watch *w); // that ranks report to, as watch_join takes it
+// Until the launcher ends (its wait status), or without one until all ranks have: then 0. What happened to ranks is a
+// diagnostic of the program's session.
+int watch_ranks(watch *w, pid_t launcher);
+void watch_close(watch *w);
+
+enum { ADDRESS_SPACE = 320 };
+// The same in a process of its own, for ranks that another launcher has started. address: of ADDRESS_SPACE bytes; "": nobody
+// watches.
+void watch_fork(const cli *x, heddle_program *d, char *address, size_t size);
+
+typedef struct {
+  int fd;
+  uint32_t rank;
+  uint64_t token;
+  double every_s;
+} watched; // a rank's end; fd -1: nobody watches
+watched watch_join(const char *address,
+                   uint32_t rank); // where nobody can be reached, this is said and no error
+void watch_follow(const watched *w, const heddle_run *r); // reports from now on, in a thread
+typedef enum { REPORT_BEAT, REPORT_TOLD, REPORT_TERMINATED, REPORT_DONE } report_kind;
+void watch_tell(const watched *w, report_kind k); // TOLD: this rank failed and has said why
+#endif

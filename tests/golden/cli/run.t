@@ -1,0 +1,125 @@
+## What heddle run refuses before it starts a rank. Ranks themselves: tests/golden/training.
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume ckpt --weights w.npz
+error[E0801]: --resume cannot be combined with --weights: a checkpoint has its own
+  hint: give one of them
+[2]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --save-every 5
+error[E0801]: --save-every needs --save DIR
+  hint: --save ckpt
+[2]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --keep 5
+error[E0801]: --keep needs --save DIR
+  hint: --save ckpt
+[2]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --shuffle
+error[E0801]: --shuffle needs --data
+  hint: --data tokens.u16
+[2]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --data-type u16
+error[E0801]: --data-type needs --data
+  hint: --data tokens.bin
+[2]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --hang-timeout -1
+error[E0801]: --hang-timeout must not be negative
+[2]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --data 2
+error[E0509]: dp is given twice
+  --> --strategy:1:6
+   1 | dp=2 dp=2
+     |      ^
+  note: here first
+    --> --strategy:1:1
+     1 | dp=2 dp=2
+       | ^
+  hint: leave one out; to search several values, write tp=1,2
+[2]
+## data
+$ heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data nowhere.u16
+error[E0101]: cannot read 'nowhere.u16': No such file or directory
+[1]
+$ printf 'abcde' >odd.u16; heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data odd.u16
+error[E0122]: 5 bytes are no whole number of u16 tokens
+  --> odd.u16: tokens
+[1]
+$ printf 'abcdef' >short.u16; heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data short.u16
+error[E0122]: 3 tokens are fewer than one sequence of 8 and the token after it
+  --> short.u16: tokens
+[1]
+$ printf 'abcdef' >tokens.bin; heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data tokens.bin
+error[E0122]: the name does not tell the type of the tokens
+  --> tokens.bin: tokens
+  hint: --data-type u16, or a file name that ends in .u8, .u16, .u32, .i32, .i64 or .npy
+[1]
+$ heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data tokens.bin --data-type u17
+error[E0801]: 'u17' is no type of tokens
+  hint: u8, u16, u32, i32 or i64
+[2]
+$ heddle run bert-large:layers=1,hidden=32,heads=2,vocab=256 --batch 4 --seq 8 --strategy dp=2 --data examples/tokens.u16
+error[E0122]: there are no data for the model's input segments, i64 [N,8]
+  --> examples/tokens.u16: segments
+  hint: --data FOLDER with segments.npy or segments.u16
+[1]
+$ mkdir folder; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --data folder
+error[E0122]: there are no data for the model's input x, f32 [N,16]
+  --> folder: x
+  hint: --data FOLDER with x.npy
+error[E0122]: there are no data for the model's label z, f32 [N,16]
+  --> folder: z
+  hint: --data FOLDER with z.npy
+[1]
+$ heddle eval mlp-xs:layers=2,hidden=32 --batch 4 --random 7 -o folder >out; mv folder/*.npy folder/x.npy; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --data folder
+error[E0122]: the array is [4,32]; the model takes samples of [N,16]
+  --> folder/x.npy: x
+[1]
+## weights
+$ heddle eval mlp-xs:layers=2,hidden=32 --batch 4 --random 7 -o answer.safetensors
+name  type  shape   least      mean     most  not finite
+0     f32   4 x 32      0  0.311412  3.00761           0
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --weights answer.safetensors
+error[E0121]: the model has no '0'
+  --> answer.safetensors: 0
+error[E0121]: there is no array 'h.0.w'
+  --> answer.safetensors: h.0.w
+error[E0121]: there is no array 'h.1.w'
+  --> answer.safetensors: h.1.w
+[1]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --weights odd.u16
+error[E0120]: not a safetensors file: it does not begin with the length of a header
+  --> odd.u16
+[1]
+$ head -c 200 answer.safetensors >cut.safetensors; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --weights cut.safetensors
+error[E0120]: the file is cut off: elements end at byte 512, and 72 bytes are there
+  --> cut.safetensors: 0
+[1]
+$ mkdir none; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --weights none
+error[E0121]: 'none' has no .npy and no .safetensors file
+[1]
+## checkpoints
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume none
+error[E0101]: 'none' has no checkpoint step-NNNNNN.safetensors
+  hint: --save none --save-every 100 writes them
+[1]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume nowhere
+error[E0101]: cannot read 'nowhere': No such file or directory
+[1]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume answer.safetensors
+error[E0120]: not a checkpoint of `heddle run --save`
+  --> answer.safetensors
+  hint: --weights answer.safetensors takes its weights alone
+[1]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume tests/training/step-000002.safetensors --steps 2
+error: the checkpoint is of step 2; nothing is left of --steps 2
+  hint: --steps 12
+[1]
+$ (cat tests/training/step-000002.safetensors | head -c 2000; printf x; tail -c +2002 tests/training/step-000002.safetensors) >bad.safetensors; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume bad.safetensors
+error[E0120]: the tensor is not what was written: its checksum differs
+  --> bad.safetensors: h.1.w
+[1]
+## hosts
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=4 --hostfile nowhere
+error[E0101]: cannot read 'nowhere': No such file or directory
+[1]
+$ printf 'localhost slots=2 # here\n\nother slots=1\n' >hosts; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=4 --hostfile hosts
+error: hosts has 3 slots on 2 hosts, and the plan has 4 ranks
+  hint: more slots=N, or a plan for at most 3 ranks
+[1]
