@@ -32,6 +32,7 @@ typedef struct {
   const u32 (*site)[2]; // by function: one that calls it, and by which instruction; 0: nobody does
   const u32 (*last)[2]; // the last that does
   uses *uses;           // by function; begin NULL: not yet known
+  u32 patience;         // of the search for a value's weight
   u32 *ncalls;          // by function
   u64 *times;           // by function: bit x, it must be told where it is on the temporal axis x
   u64 told;             // of the function at hand
