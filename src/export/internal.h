@@ -9,6 +9,7 @@ enum { PY_LINE = 110, PY_INDENT = 4 };
 typedef struct { // those of one scope, each once
   hmap map;
   VEC(const char *) used;
+  VEC(u32) numbered; // beside used: the last number that made a name like it unique
 } py_names;
 typedef struct { // process groups: the ranks along some axes
   const char *name;
