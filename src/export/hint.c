@@ -2,7 +2,8 @@
 // that what a forward saves is called the same in the backward that reads it.
 #include "export/internal.h"
 
-enum { DEPTH = 48, LONG = 8192 }; // through functions; through all microbatches as well
+// How far a value is followed: through functions; through all microbatches as well; and steps in all.
+enum { DEPTH = 48, LONG = 8192, PATIENCE = 4000 };
 
 static const char *hint(const py *w, func f, value v, int of, u32 depth);
 
@@ -116,7 +117,8 @@ static const char *through(py *w, func f, u32 index, value v, int of, const fram
 
 static const char *updated(py *w, func f, value v, int of, const frame *at, u32 depth) {
   const func_info *fi = func_get(w->p, f);
-  if (depth == LONG) return NULL;
+  if (depth == LONG || !w->patience) return NULL;
+  w->patience--;
   if (!w->uses[f.i].begin) w->uses[f.i] = func_uses(w->a, fi);
   const uses *u = &w->uses[f.i];
   for (u32 k = u->begin[v]; k < u->begin[v + 1]; k++) {
@@ -167,6 +169,7 @@ const char *py_hint(py *w, func f, value v) {
                     : i->op == OP_full
                         ? i->flags & INSTR_BACKWARD
                         : i->op == OP_add && i->flags & INSTR_BACKWARD && opd_donated(fi, i, 0);
+  w->patience = PATIENCE;
   const char *weight = sums ? updated(w, f, v, -1, NULL, 0) : NULL;
   const char *name = weight ? weight : hint(w, f, v, -1, 0);
   if (w->ncalls[f.i] > 1) name = without_number(name);

@@ -9,6 +9,7 @@ enum { PY_LINE = 110, PY_INDENT = 4 };
 typedef struct { // those of one scope, each once
   hmap map;
   VEC(const char *) used;
+  VEC(u32) numbered; // beside used: the last number that made a name like it unique
 } py_names;
 typedef struct { // process groups: the ranks along some axes
   const char *name;
@@ -32,6 +33,7 @@ typedef struct {
   const u32 (*site)[2]; // by function: one that calls it, and by which instruction; 0: nobody does
   const u32 (*last)[2]; // the last that does
   uses *uses;           // by function; begin NULL: not yet known
+  u32 patience;         // of the search for a value's weight
   u32 *ncalls;          // by function
   u64 *times;           // by function: bit x, it must be told where it is on the temporal axis x
   u64 told;             // of the function at hand

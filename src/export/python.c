@@ -25,6 +25,7 @@ bool py_taken(const py_names *in, const char *name) {
 static void take(py *w, py_names *in, const char *name) {
   hmap_add(w->a, &in->map, hash_bytes(name, strlen(name), 1), in->used.n);
   *vec_push(w->a, &in->used) = name;
+  *vec_push(w->a, &in->numbered) = 1;
 }
 
 static bool is_reserved(const char *name) {
@@ -45,12 +46,16 @@ const char *py_name(py *w, py_names *in, const char *like) {
   }
   while (b.n > 1 && b.v[b.n - 1] == '_') b.v[--b.n] = 0;
   const char *base = b.n ? sb_str(&b) : "x", *name = base;
-  for (u32 k = 2; is_reserved(name) || py_taken(in, name) || (in != &w->global && py_taken(&w->global, name));
-       k++) {
+  u32 own = in->used.n;
+  for (u32 it = 0, id; hmap_next(&in->map, hash_bytes(base, strlen(base), 1), &it, &id);)
+    if (!strcmp(in->used.v[id], base)) own = id;
+  u32 k = own < in->used.n ? in->numbered.v[own] : 1;
+  while (is_reserved(name) || py_taken(in, name) || (in != &w->global && py_taken(&w->global, name))) {
     strbuf n = {.a = w->a};
-    sb_fmt(&n, "%s_%u", base, k);
+    sb_fmt(&n, "%s_%u", base, ++k);
     name = sb_str(&n);
   }
+  if (own < in->used.n) in->numbered.v[own] = k;
   take(w, in, name);
   return name;
 }
