@@ -93,8 +93,8 @@ $(B)/obj/%.o: %.c Makefile | $(B)/deps-ok
 	$(Q)$(CC) $(FLAGS) -c $< -o $@
 
 $(B)/obj/tests/%.o: FLAGS += -Itests
-# Loops that the compiler must turn into vectors, whatever else is asked for. None of this changes a number.
-$(B)/obj/src/kernel/loops.o: FLAGS += -O3 -fno-math-errno -fno-trapping-math
+# Loops that the compiler must turn into vectors. None of this changes a number.
+$(B)/obj/src/kernel/loops.o: FLAGS += $(if $(SAN),,-O3) -fno-math-errno -fno-trapping-math
 # Where machines are installed is compiled in: `make install PREFIX=...` compiles it anew where that differs.
 $(B)/obj/src/machine/load.o: DEFINES += -DHEDDLE_PREFIX='"$(PREFIX)"'
 $(B)/obj/src/machine/load.o: $(B)/prefix

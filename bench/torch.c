@@ -71,8 +71,7 @@ static double eval_ms(const char *model, i64 batch, i64 seq, bool wide) {
 static double run_ms(const char *model, const char *load, int steps) {
   char line[512];
   const char *heddle = getenv("HEDDLE");
-  snprintf(line, sizeof line,
-           "%s run %s %s --train --optimizer adamw --strategy dp=1 --machine '1x1 v100' --steps %d --json",
+  snprintf(line, sizeof line, "%s run %s %s --train --optimizer adamw --strategy dp=1 --steps %d --json",
            heddle ? heddle : "build/heddle", model, load, steps + 1);
   FILE *f = popen(line, "r");
   char text[1 << 14] = "";
