@@ -41,7 +41,8 @@ typedef struct {
 } watched; // a rank's end; fd -1: nobody watches
 watched watch_join(const char *address,
                    uint32_t rank); // where nobody can be reached, this is said and no error
-void watch_follow(const watched *w, const heddle_run *r); // reports from now on, in a thread
+void watch_follow(const watched *w,
+                  const heddle_run *r); // whose place its reports, which begin with watch_join, tell
 typedef enum { REPORT_BEAT, REPORT_TOLD, REPORT_TERMINATED, REPORT_DONE } report_kind;
 void watch_tell(const watched *w, report_kind k); // TOLD: this rank failed and has said why
 #endif

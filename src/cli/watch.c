@@ -118,6 +118,15 @@ static int connect_to(const char *host, const char *port) {
   return fd;
 }
 
+static void start_reports(void) {
+  pthread_t t;
+  sigset_t all, before;
+  sigfillset(&all); // signals are the training thread's
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  if (!pthread_create(&t, NULL, report_on, &self.w)) pthread_detach(t);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 watched watch_join(const char *address, uint32_t rank) {
   watched w = {.fd = -1, .rank = rank};
   char host[256], port[16];
@@ -133,21 +142,15 @@ watched watch_join(const char *address, uint32_t rank) {
   setsockopt(w.fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
   self.w = w;
   signal(SIGTERM, terminated);
-  put_report(&w, REPORT_BEAT, NULL);
+  start_reports();
   return w;
 }
 
 void watch_follow(const watched *w, const heddle_run *r) {
-  pthread_t t;
-  sigset_t all, before;
   if (w->fd < 0) return;
   pthread_mutex_lock(&self.lock);
   self.r = r;
   pthread_mutex_unlock(&self.lock);
-  sigfillset(&all); // signals are the training thread's
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  if (!pthread_create(&t, NULL, report_on, &self.w)) pthread_detach(t);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 // ---- who watches ---------------------------------------------------------------------------------------------
@@ -225,7 +228,7 @@ static void take(watch *w, watched_rank *r, const report *p, double now) {
   r->pid = (pid_t)p->pid;
   *at = p->where;
   r->told = r->told || p->kind == REPORT_TOLD || p->kind == REPORT_TERMINATED;
-  r->done = r->done || p->kind == REPORT_DONE;
+  if (p->kind == REPORT_DONE && !r->done) r->done = true, r->moved_ms = now;
 }
 
 // False: the connection is closed.
@@ -294,7 +297,7 @@ static bool stuck(const watch *w, uint32_t rank, double now) {
   uint32_t r = rank;
   for (uint32_t k = 0; k < w->ranks; k++) {
     const watched_rank *s = &w->of[r];
-    if (s->done && r != rank) return true; // it sends no more
+    if (s->done && r != rank) return now - s->moved_ms >= w->limit_s * 1e3; // it sends no more
     if (!s->joined || s->done || !w->where[r].waits || w->where[r].waits > w->ranks) return false;
     if (now - s->moved_ms < w->limit_s * 1e3) return false;
     r = w->where[r].waits - 1;

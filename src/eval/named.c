@@ -130,7 +130,8 @@ static void tell_missing(named_arrays *s, const named_target *t) {
 static void tell_extra(named_arrays *s, u32 k, const named_target *t, u32 n) {
   const char *name = s->item[k].name;
   near_name near = near_to(name, strlen(name));
-  for (u32 j = 0; j < n && name[0] && name[1] && name[2]; j++) near_try(&near, t[j].name); // short ones are near to all
+  for (u32 j = 0; j < n && name[0] && name[1] && name[2]; j++)
+    near_try(&near, t[j].name); // short ones are near to all
   diag(s->c, E_WEIGHTS, at_name(s, s->where[k], name), "the model has no '%s'", name);
   if (near.name) diag_hint(s->c, "is '%s' meant?", near.name);
 }
