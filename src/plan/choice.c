@@ -54,7 +54,7 @@ u32 choice_words(choice_id id) {
   return n;
 }
 
-static char abouts[CHOICE_COUNT][160];
+static char abouts[CHOICE_COUNT][240];
 static pthread_once_t abouts_once = PTHREAD_ONCE_INIT;
 
 static void write_abouts(void) {

@@ -199,6 +199,11 @@ u32 plan_tasks(arena *a, const plan *pn, const u32 **word);
 // Tasks and sends of the plan's order on stages of that graph, in one line: stages as [replica * nstages + stage],
 // microbatches of the step. False and diagnostics (E_PLAN, E_DEADLOCK). *order is in `a`.
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);
+// Does a stage of the row stand for several segments of a plan? Those of a stage run one after the other.
+bool plan_unrolls(const sched_row *row);
+// The row's sequences with the plan's segments as stages. In `a`.
+const sched_seq *plan_unroll(arena *a, const plan *pn, const sched *row);
+u32 *plan_unroll_live(arena *a, const plan *pn, const u32 *live); // plan_live likewise
 // The schedule that the plan's order is: "1f1b". NULL: none with a name, or there is one place.
 const char *plan_schedule(const plan *pn);
 // The plan's sequences are called that schedule from now on if they are it, with groups of so many microbatches
@@ -299,7 +304,8 @@ typedef struct {
   u32 stages;
   const u32 *place; // by stage
   choice_value layers;
-  bool again; // the backward computes layers again
+  bool again;      // the backward computes layers again
+  bool interlaced; // between what lies on all places
 } planner_ends;
 const u32 *planner_kept_ends(const planner *pl, const planner_ends *of); // NULL: nothing kept
 void planner_keep_ends(planner *pl, const planner_ends *of, const u32 *end);
@@ -524,8 +530,10 @@ bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
 i64 policy_batch_extent(planner *pl); // samples that the program takes; 0: it has no batch
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);
-// Last, the replicas that the schedule runs and where their stages lie.
+// Last, the replicas that the schedule runs and where their stages lie; and what a row says of fewer stages than the
+// plan has segments (plan_unrolls). False and diagnostics.
 void policy_replicas(arena *a, plan *pn, const strategy *s, const sched *file);
+bool policy_unrolled(ctx *c, arena *a, plan *pn, const hybrid_opts *o);
 // The plan of replicas of different make-up (replicas.c), but for what does not depend on degrees: with its stages and its order.
 bool policy_make_up(planner *source, arena *a, plan *pn, const hybrid_opts *o);
 // Of all but its name: equal plans of one source are the same program, in whatever session. unordered: of all
@@ -550,10 +558,26 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
 // is refused (E_DIVIDE), but for what stays whole by that rule.
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
 // The same of a part of the program: within[f] tells by instruction of function f, from 0, what is of it;
-// NULL: all. Calls that are not of it are not entered. shared: the axis splits the batch around these instructions,
-// so a matmul along which the split cannot go on (a router) is left to that, where it would be summed over.
+// NULL: all. Calls that are not of it are not entered.
+typedef enum {
+  TENSOR_ALONE,
+  // The axis splits the batch around these instructions, so a matmul along which the split cannot go on (a router) is
+  // left to that, where it would be summed over.
+  TENSOR_SHARED,
+  TENSOR_LEAVES, // such a matmul is left whole, and there need not be any other
+} tensor_rest;
 bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables,
-                          const bool *const *within, bool shared);
+                          const bool *const *within, tensor_rest rest);
+// What lies on all places of an interlaced pipeline (interlaced.c), by instruction of main from 0: all before `head`, all
+// from `tail` on, and some between. False and a diagnostic: there are no layers, or nothing on one side of them.
+typedef struct {
+  u32 head, tail;
+  bool *wide;
+} wide_parts;
+bool policy_is_interlaced(const strategy *s);
+bool policy_wide_parts(planner *pl, arena *a, const strategy *s, loc at, wide_parts *out);
+// Splits it over the axis of places, where that can be.
+bool policy_split_wide(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, loc at);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence
 // Drops what the plan says is computed again where the backward has no use for it, or makes it again anyhow. What
 // it leaves is the same program.

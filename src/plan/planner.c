@@ -347,8 +347,8 @@ bool planner_refused(planner *pl, const key_words *key) {
 const u32 *planner_kept_ends(const planner *pl, const planner_ends *of) {
   for (u32 i = 0; i < pl->ends.n; i++) {
     const planner_ends *x = &pl->ends.v[i].of;
-    if (x->stages == of->stages && x->again == of->again && choice_same(x->layers, of->layers) &&
-        !memcmp(x->place, of->place, of->stages * sizeof *of->place))
+    if (x->stages == of->stages && x->again == of->again && x->interlaced == of->interlaced &&
+        choice_same(x->layers, of->layers) && !memcmp(x->place, of->place, of->stages * sizeof *of->place))
       return pl->ends.v[i].end;
   }
   return NULL;
@@ -407,7 +407,7 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x
   const u32 said = diag_count(pl->src->c);
   // No more stages than there can be: else no sequence is told.
   const arena_mark_t mark = arena_mark(pl->a);
-  const u64 most = (u64)x->places * x->chunks;
+  const u64 most = sched_nstages(row, x->places, x->chunks);
   const u32 stages = (u32)MIN(most, UINT16_MAX);
   const alive of = {stages, ZNEWN(pl->a, u32, sched_replicas(row) * stages + 1)};
   const u64 key = sched_make_key(pl->src->c, row->name, x, where, count_alive, (void *)(uintptr_t)&of);

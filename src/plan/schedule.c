@@ -61,7 +61,7 @@ static const sched *schedule_of(ctx *c, arena *a, const plan *pn, const plan_gra
   if (!given) {
     const sched *row = sched_make(c, a, pn->made.row->name, &pn->made.shape, pn->order_at);
     if (!row) return NULL;
-    given = row->seq;
+    given = plan_unrolls(pn->made.row) ? plan_unroll(a, pn, row) : row->seq;
   }
   sched_seq *seq = NEWN(a, sched_seq, pn->nseqs + 1);
   for (u32 p = 0; p < pn->nseqs; p++) seq[p] = g->forward ? only_needed(a, &given[p], g) : given[p];
@@ -108,8 +108,9 @@ static u32 flowing_line(const sched *s, const sched_line *line, sim_order *order
 // every task once, on its place: nothing is left to check.
 static bool as_rows_have_it(const plan *pn, const plan_graph *g) {
   const sched_shape *x = &pn->made.shape;
-  bool same = !pn->seqs && !pn->made.file && !g->forward && g->nreplicas == 1 && g->backward == x->backward &&
-              g->nmicro == x->micro && g->nplaces == x->places && (u64)x->places * x->chunks == g->nstages;
+  bool same = !pn->seqs && !pn->made.file && !plan_unrolls(pn->made.row) && !g->forward &&
+              g->nreplicas == 1 && g->backward == x->backward && g->nmicro == x->micro &&
+              g->nplaces == x->places && (u64)x->places * x->chunks == g->nstages;
   for (u32 i = 0; same && i < g->nstages; i++)
     same = g->place[i] == sched_place(pn->made.row, g->nplaces, 0, i);
   return same;
@@ -128,9 +129,9 @@ static const char *task_str(arena *a, const sched_seq *s, u32 i) {
 }
 
 // Where the plan's sequences are not those of s; NULL: nowhere.
-static const char *first_difference(arena *a, const plan *pn, const sched *s, loc *at) {
+static const char *first_difference(arena *a, const plan *pn, const sched_seq *seq, loc *at) {
   for (u32 p = 0; p < pn->nseqs; p++) {
-    const sched_seq *x = &pn->seqs[p], *y = &s->seq[p];
+    const sched_seq *x = &pn->seqs[p], *y = &seq[p];
     for (u32 i = 0; i < MAX(x->n, y->n); i++) {
       const sched_task *t = &x->v[i], *u = &y->v[i];
       if (i < x->n && i < y->n && t->stage == u->stage && t->kind == u->kind && t->mb == u->mb &&
@@ -148,14 +149,17 @@ const char *plan_name_schedule(ctx *c, arena *a, plan *pn, const sched_row *row,
   arena *tmp = arena_new();
   const u32 before = diag_count(c), stages = pn->nsegments;
   const sched_shape form = {.places = pn->nseqs,
-                            .chunks = pn->nseqs ? stages / pn->nseqs : 0,
+                            .chunks = plan_unrolls(row) ? row->chunks
+                                      : pn->nseqs       ? stages / pn->nseqs
+                                                        : 0,
                             .micro = pn->time ? pn->axes[pn->time - 1].size : 1,
                             .group = grouped,
                             .backward = pn->train};
-  const bool divides = form.chunks && stages % pn->nseqs == 0;
+  const bool divides = plan_unrolls(row) ? pn->nseqs > 1 : form.chunks && stages % pn->nseqs == 0;
   const sched *s = divides ? sched_make(c, tmp, row->name, &form, *at) : NULL;
   diag_truncate(c, before);
-  const char *why = s ? first_difference(a, pn, s, at)
+  const sched_seq *seq = s && plan_unrolls(row) ? plan_unroll(tmp, pn, s) : s ? s->seq : NULL;
+  const char *why = s ? first_difference(a, pn, seq, at)
                       : arena_printf(a, "it has none of %u segments on %u places and %u microbatches%s",
                                      stages, pn->nseqs, form.micro, grouped ? " in such groups" : "");
   if (!why) pn->made.row = row, pn->made.shape = form;

@@ -287,9 +287,10 @@ strategy strategy_without(const strategy *s, choice_subject of) { return without
 
 // The first row whose stages lie as those of this one, as a plan of one pipeline has them.
 static u32 lies_like(u32 row) {
+  const sched_placement placement = sched_row_of(row)->placement;
   u32 k = 0;
-  if (sched_row_of(row)->placement != PLACED_V) return choice_default(CHOICE_schedule).n;
-  while (sched_row_of(k)->placement != PLACED_V) k++;
+  if (placement == PLACED_LOOP || placement == PLACED_BOTH) return choice_default(CHOICE_schedule).n;
+  while (sched_row_of(k)->placement != placement) k++;
   return k;
 }
 
@@ -502,8 +503,12 @@ bool strategy_goes_with(ctx *c, const strategy_set *set, const strategy *s, cons
   return true;
 }
 
+static bool is_interlaced(choice_value x) {
+  return !choice_file(x) && sched_row_of(x.n)->placement == PLACED_WIDE;
+}
+
 static bool says_places(choice_value x) {
-  return choice_file(x) || choice_has_two_ways(x) || sched_row_of(x.n)->chunks > 1;
+  return choice_file(x) || choice_has_two_ways(x) || sched_row_of(x.n)->chunks > 1 || is_interlaced(x);
 }
 
 // Whale's pipelines have one stage on each place, and decide themselves which places come first.
@@ -520,6 +525,20 @@ static const choice_unfit beside_whale[] = {
 static bool settle_whale(ctx *c, const strategy_set *set, const strategy *s) {
   return !choice_is(CHOICE_layers, s->layers, "whale") ||
          strategy_goes_with(c, set, s, "layers=whale", beside_whale, COUNT_OF(beside_whale));
+}
+
+// What lies on all places has one degree on all of them.
+static const choice_unfit beside_interlaced[] = {
+    {CHOICE_tp_stages, choice_is_list, "what lies on all places is split alike on each", "tp.stages=equal"},
+    {CHOICE_replicas, choice_is_list, "only one pipeline can be interlaced",
+     "replicas=none, or schedule=1f1b"},
+};
+
+static bool settle_interlaced(ctx *c, const strategy_set *set, const strategy *s) {
+  const char *name = is_interlaced(s->schedule) ? sched_row_of(s->schedule.n)->name : "";
+  char beside[64];
+  snprintf(beside, sizeof beside, "schedule=%s", name);
+  return !*name || strategy_goes_with(c, set, s, beside, beside_interlaced, COUNT_OF(beside_interlaced));
 }
 
 // To be typed: "add --train", "add tp=2".
@@ -576,5 +595,6 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
   }
   return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
          settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && strategy_settle_degrees(c, set, s) &&
-         settle_places(c, set, s) && settle_whale(c, set, s) && settle_micro(c, set, batch, s);
+         settle_places(c, set, s) && settle_whale(c, set, s) && settle_interlaced(c, set, s) &&
+         settle_micro(c, set, batch, s);
 }

@@ -12,13 +12,17 @@ static char mark(u32 ordinal) {
   return marks[ordinal % (sizeof marks - 1)];
 }
 
-// Of every (replica, stage): how many are before it on its first place. Sets the most.
+// Of every (replica, stage): how many are before it on its places, where most are. Sets the most.
 static u32 *ordinals(arena *a, const sched *s, u32 *most) {
   u32 *ordinal = NEWN(a, u32, (size_t)s->nreplicas * s->nstages);
   *most = 0;
   u32 *count = ZNEWN(a, u32, s->nplaces);
-  for (u32 k = 0; k < s->nreplicas * s->nstages; k++)
-    ordinal[k] = count[s->at[k].v[0]]++, *most = MAX(*most, ordinal[k]);
+  for (u32 k = 0; k < s->nreplicas * s->nstages; k++) {
+    ordinal[k] = 0;
+    for (u32 i = 0; i < s->at[k].n; i++) ordinal[k] = MAX(ordinal[k], count[s->at[k].v[i]]);
+    for (u32 i = 0; i < s->at[k].n; i++) count[s->at[k].v[i]] = ordinal[k] + 1;
+    *most = MAX(*most, ordinal[k]);
+  }
   return ordinal;
 }
 

@@ -225,13 +225,16 @@ static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc wh
     diag_hint(c, "mb=%u", s->micro + 1);
     return false;
   }
-  u64 stages = (u64)s->places * s->chunks, each = 1 + (s->backward ? 1 + (r->split != SPLIT_NO) : 0);
+  u64 stages = sched_nstages(r, s->places, s->chunks),
+      each = 1 + (s->backward ? 1 + (r->split != SPLIT_NO) : 0),
+      all =
+          r->placement == PLACED_WIDE ? 3 * (u64)s->places : stages; // tasks on several places stand on each
   if (stages > STAGES_MAX) {
     diag(c, E_LIMIT, where, "%s: places %u x chunks %u = %llu stages; at most %d", r->name, s->places,
          s->chunks, (unsigned long long)stages, STAGES_MAX);
     return false;
   }
-  if (stages * each > (u64)TASKS_MAX / s->micro) {
+  if (all * each > (u64)TASKS_MAX / s->micro) {
     diag(c, E_LIMIT, where, "%s: %llu stages x %u microbatches x %llu tasks each are more than %d tasks",
          r->name, (unsigned long long)stages, s->micro, (unsigned long long)each, TASKS_MAX);
     return false;
@@ -275,7 +278,8 @@ static void set_places(arena *a, const sched_shape *shape, const sched_row *row,
   for (u32 r = 0; r < s->nplaces; r++) place[r] = (u16)r;
   for (u32 r = 0; r < s->nreplicas; r++)
     for (u32 k = 0; k < s->nstages; k++)
-      at[r * s->nstages + k] = (sched_places){1, &place[sched_place(row, s->nplaces, r, k)]};
+      at[r * s->nstages + k] = (sched_places){sched_is_wide(row, s->nplaces, k) ? s->nplaces : 1,
+                                              &place[sched_place(row, s->nplaces, r, k)]};
   for (u32 k = 0; k < s->nstages; k++) in_two[k] = row->split != SPLIT_NO && shape->backward;
   s->at = at, s->split = in_two;
 }
@@ -283,7 +287,8 @@ static void set_places(arena *a, const sched_shape *shape, const sched_row *row,
 // Tasks of a place, at most.
 static u32 tasks_of_place(u32 row, const sched_shape *shape) {
   const bool split = rows[row].row.split != SPLIT_NO;
-  return shape->chunks * shape->micro * (1 + (shape->backward ? 1 + split : 0));
+  const u32 stages = shape->chunks + (rows[row].row.placement == PLACED_WIDE ? 2 : 0);
+  return stages * shape->micro * (1 + (shape->backward ? 1 + split : 0));
 }
 
 static sched_seq fill_place(u32 row, const sched_shape *shape, u32 place, sched_task *t) {
@@ -357,7 +362,7 @@ const sched *sched_with(arena *a, const sched *s, u32 nedges, const sched_edge *
 static sched *draft(arena *a, u32 row, const sched_shape *shape) {
   sched *s = NEW(a, sched);
   *s = (sched){.name = rows[row].row.name,
-               .nstages = shape->places * shape->chunks,
+               .nstages = (u32)sched_nstages(&rows[row].row, shape->places, shape->chunks),
                .nplaces = shape->places,
                .nmicro = shape->micro / sched_replicas(&rows[row].row),
                .nreplicas = sched_replicas(&rows[row].row),

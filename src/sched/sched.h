@@ -95,12 +95,13 @@ static inline u32 sched_first(const sched *s, u32 replica) {
 // ---- generators: one row each in schedules.def
 // -------------------------------------------------------------
 typedef struct {
-  u32 places, chunks; // stages = places * chunks; where they lie, the row says (sched_place)
-  u32 micro;          // of a step; replicas have equal parts of them
-  u32 group;          // microbatches that a place takes before it goes on to its next chunk; 0: `places`
-  bool backward;      // training
-  bool paired;        // pairs of a row run at once; else one task after the other
-  u32 nedges;         // 0: a chain
+  u32 places,
+      chunks;    // how many stages that makes, and where they lie, the row says (sched_nstages, sched_place)
+  u32 micro;     // of a step; replicas have equal parts of them
+  u32 group;     // microbatches that a place takes before it goes on to its next chunk; 0: `places`
+  bool backward; // training
+  bool paired;   // pairs of a row run at once; else one task after the other
+  u32 nedges;    // 0: a chain
   const sched_edge *edge;
 } sched_shape;
 bool sched_shape_same(const sched_shape *x, const sched_shape *y);
@@ -110,6 +111,7 @@ typedef enum {
   PLACED_LOOP, // stage k on place k % P: chunks go round
   PLACED_V, // every second chunk runs the other way: stages 0 and 2P-1 lie on place 0, P-1 and P on the last one
   PLACED_BOTH, // two replicas: stage k of the second lies where stage P-1-k of the first does
+  PLACED_WIDE, // stage k on place k-1, between a first stage and a last one that lie on all places
 } sched_placement;
 typedef enum { SPLIT_NO, SPLIT_ALL, SPLIT_SOME } sched_split;
 enum { CHUNKS_ANY = 0 };
@@ -124,10 +126,18 @@ typedef struct {
   sched_placement placement; // of its stages
   u32 least;                 // microbatches for each place, at least
 } sched_row;
-// Replicas of the model that a row runs, and the place of a stage of one of them.
+// Replicas of the model that a row runs, stages of one of them, does a stage lie on all places, and the place of a stage;
+// of several the lowest.
 static inline u32 sched_replicas(const sched_row *r) { return r->placement == PLACED_BOTH ? 2 : 1; }
+static inline u64 sched_nstages(const sched_row *r, u32 places, u32 chunks) {
+  return (u64)places * chunks + (r->placement == PLACED_WIDE ? 2 : 0);
+}
+static inline bool sched_is_wide(const sched_row *r, u32 places, u32 stage) {
+  return r->placement == PLACED_WIDE && stage % (places + 1) == 0;
+}
 static inline u32 sched_place(const sched_row *r, u32 places, u32 replica, u32 stage) {
   const bool back = replica || (r->placement == PLACED_V && stage / places % 2);
+  if (r->placement == PLACED_WIDE) return sched_is_wide(r, places, stage) ? 0 : stage - 1;
   return back ? places - 1 - stage % places : stage % places;
 }
 const sched_row *sched_row_of(u32 i);              // number i from 0; NULL: there are no more

@@ -203,7 +203,8 @@ double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, are
   for (u32 r = 0; r < MAX(pn->nreplicas, 1u); r++)
     for (u32 k = 0; k < pn->nsegments; k++) {
       const u32 at = search_place(pn, r, k);
-      if (at < s->pp.n) add_stage(&place[at], b, x, s, pn, k, r);
+      const bool wide = policy_is_interlaced(s) && !pn->segments[k].on.nfix; // on all places
+      if (at < s->pp.n && !wide) add_stage(&place[at], b, x, s, pn, k, r);
     }
   for (u32 q = 0; q < s->pp.n; q++) most = MAX(most, MAX(place[q].tasks, place[q].update));
   return most;

@@ -105,6 +105,7 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   if (x && x->why) diag(w->c, x->id, (loc){0}, "%s", x->why);
   if (!pn || (x ? x->why != NULL : !policy_staged(w->pl, a, pn, &h, file))) return NULL;
   if (!plain) policy_replicas(a, pn, &h.s, file);
+  if (!plain && !policy_unrolled(w->c, a, pn, &h)) return NULL;
   if (hash) *hash = x ? x->hash : plan_hash_unordered(w->c, pn);
   return pn;
 }

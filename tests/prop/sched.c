@@ -404,16 +404,19 @@ TEST(sched_merge_is_the_clock) {
 // ---- rows ---------------------------------------------------------------------------------------------
 static void check_every_task_once(arena *a, const sched_row *r, const sched *s) {
   u32 each = s->backward ? s->split[0] ? 3 : 2 : 1, total = 0, whole = 0;
-  u8 *seen = ZNEWN(a, u8, s->nreplicas * s->nstages * s->nmicro);
+  const u32 cells = s->nreplicas * s->nstages * s->nmicro;
+  u8 *seen = ZNEWN(a, u8, cells * s->nplaces); // what lies on all places by place
   for (u32 p = 0; p < s->nplaces; p++)
     for (u32 i = 0; i < s->seq[p].n; i++, total++) {
       const sched_task *t = &s->seq[p].v[i];
-      u8 *x = &seen[(t->replica * s->nstages + t->stage) * s->nmicro + t->mb];
-      CHECK(sched_place(r, s->nplaces, t->replica, t->stage) == p && !(*x >> t->kind & 1));
+      const bool wide = sched_is_wide(r, s->nplaces, t->stage);
+      u8 *x = &seen[(t->replica * s->nstages + t->stage) * s->nmicro + t->mb + (wide ? p : 0) * cells];
+      CHECK((wide || sched_place(r, s->nplaces, t->replica, t->stage) == p) && !(*x >> t->kind & 1));
       whole += t->kind == TASK_B && s->split[0];
       *x |= (u8)(1u << t->kind);
     }
-  CHECK_EQ_I64(total + whole, s->nreplicas * s->nstages * s->nmicro * each);
+  const u32 again = r->placement == PLACED_WIDE ? 2 * (s->nplaces - 1) * s->nmicro : 0;
+  CHECK_EQ_I64(total + whole, (cells + again) * each);
   CHECK((whole > 0) == (s->backward && r->split == SPLIT_SOME));
 }
 
@@ -475,7 +478,7 @@ TEST(sched_rows_at_random) {
       CHECK_MSG(on && sched_check(c, on, (loc){0}, NULL), "%s", diag_render(c, a));
       for (u32 p = 0; on && p < s->nplaces; p++)
         CHECK(on->seq[p].n == s->seq[p].n && told_same(&on->seq[p], &s->seq[p]));
-      CHECK(s->nstages == shape.places * shape.chunks && s->nplaces == shape.places &&
+      CHECK(s->nstages == sched_nstages(r, shape.places, shape.chunks) && s->nplaces == shape.places &&
             sched_first(s, s->nreplicas) == shape.micro);
       check_every_task_once(a, r, s);
       check_round_trip(c, a, s);

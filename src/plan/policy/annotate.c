@@ -285,7 +285,7 @@ static bool tensor(work *w, u8 axis, const bool *const *within, const annotation
   plan own = *w->pn;
   own.meshes = &m, own.nmeshes = 1;
   if (!policy_tensor_within(w->pl, w->a, &own, axis, choice_is(CHOICE_tables, w->s.tables, "whole"), within,
-                            !weak))
+                            weak ? TENSOR_ALONE : TENSOR_SHARED))
     return blame_scope(w, said, s);
   w->pn->trans = own.trans, w->pn->ntrans = own.ntrans;
   for (u32 k = before; k < own.ntrans; k++) own.trans[k].weak = weak;
@@ -305,8 +305,8 @@ bool graphs_may_split(work *w, const graph *g, const u32 *part) {
   plan_axis axis = {.name = sym_of(w->c, "tp"), .size = g->d, .shares = part};
   plan_mesh m = {.name = sym_of(w->c, "m"), .naxes = 1, .axis = {1}};
   plan pn = {.naxes = 1, .axes = &axis, .nmeshes = 1, .meshes = &m};
-  const bool ok =
-      policy_tensor_within(w->pl, tmp, &pn, 1, choice_is(CHOICE_tables, w->s.tables, "whole"), within, false);
+  const bool ok = policy_tensor_within(w->pl, tmp, &pn, 1, choice_is(CHOICE_tables, w->s.tables, "whole"),
+                                       within, TENSOR_ALONE);
   arena_free(tmp);
   diag_truncate(w->c, before);
   return ok;

@@ -308,6 +308,8 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   }
   if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
   if (!deal_out(pl, a, pn, AXIS_dp, s) || !policy_split_tensors(pl, a, pn, AXIS_tp, s)) return NULL;
+  if (policy_is_interlaced(s) && !policy_split_wide(pl, a, pn, AXIS_pp, s, said_at(o, CHOICE_schedule)))
+    return NULL;
   policy_zero(pn, AXIS_dp, s->zero.n);
   return policy_recompute(pl, a, pn, s->recompute) ? pn : NULL;
 }
@@ -358,6 +360,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   if (!made_up && (!policy_ordered(pl, a, pn, &own, &file) || !policy_staged(pl, a, pn, &own, file)))
     return NULL;
   if (!made_up) policy_replicas(a, pn, &own.s, file);
+  if (!made_up && !policy_unrolled(c, a, pn, &own)) return NULL;
   strategy said = o->s; // with the numbers that `auto` stands for
   said.layers = own.s.layers, said.dp_shares = own.s.dp_shares, said.tp_shares = own.s.tp_shares;
   said.places = own.s.places, said.v = own.s.v;

@@ -123,8 +123,17 @@ bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const h
   }
   *file = from.file;
   pn->made.shape = form, pn->nseqs = form.places;
-  if (o->no_order) return true;
+  if (o->no_order || (!path && plan_unrolls(pn->made.row))) return true; // policy_unrolled
   if (!path) made = sched_make(c, a, pn->made.row->name, &form, at);
   pn->seqs = made ? arena_dup(a, made->seq, made->nplaces * sizeof *made->seq) : NULL;
+  return made != NULL;
+}
+
+bool policy_unrolled(ctx *c, arena *a, plan *pn, const hybrid_opts *o) {
+  if (!pn->made.row || !plan_unrolls(pn->made.row) || pn->nseqs < 2) return true;
+  pn->made.live = plan_unroll_live(a, pn, pn->made.live);
+  if (o->no_order) return true;
+  const sched *made = sched_make(c, a, pn->made.row->name, &pn->made.shape, (loc){0});
+  pn->seqs = made ? arena_dup(a, plan_unroll(a, pn, made), pn->nseqs * sizeof *pn->seqs) : NULL;
   return made != NULL;
 }

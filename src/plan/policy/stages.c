@@ -11,9 +11,11 @@ typedef struct {
   prog *p;
   const func_info *m;
   arena *tmp;
-  u32 n, P, places; // instructions of main; stages; places
+  u32 from, n;      // instructions of main, from..n - 1, are dealt out
+  u32 P, places;    // stages; places
   u32 *place;       // by stage
   bool again;       // the backward computes layers again
+  wide_parts wide;  // interlaced: what is between others, but no stage's (wide.wide NULL: nothing is)
   double *w;        // per instruction: its work; 0: not heavy
   u32 *first, *cut; // per stage but the last: it may be cut after first[s] to cut[s] instructions
 } dealing;
@@ -30,7 +32,10 @@ double *policy_work(planner *pl, arena *a, bool again) {
 static u32 weigh(dealing *d) { // returns how many instructions are heavy
   u32 heavy = 0;
   d->w = policy_work(d->pl, d->tmp, d->again);
-  for (u32 i = 0; i < d->n; i++) heavy += d->w[i] > 0;
+  for (u32 i = 0; i < d->n; i++) {
+    if (i < d->from || (d->wide.wide && d->wide.wide[i])) d->w[i] = 0;
+    heavy += d->w[i] > 0;
+  }
   return heavy;
 }
 
@@ -66,7 +71,7 @@ static bool deal_by_cost(dealing *d) {
   assert(ok); // as many heavy instructions as stages
   for (u32 s = 0; ok && s + 1 < d->P; s++) {
     d->cut[s] = d->first[s] = at[out.end[s]];
-    while (d->first[s] > 0 && d->w[d->first[s] - 1] == 0) d->first[s]--;
+    while (d->first[s] > d->from && d->w[d->first[s] - 1] == 0) d->first[s]--;
   }
   return ok;
 }
@@ -144,14 +149,14 @@ static u32 cheapest_cut(const dealing *d, const u32 *last, u32 s, u32 from) {
 }
 
 static const u32 *ends_of(dealing *d, const strategy *s) {
-  u32 *last = ZNEWN(d->tmp, u32, d->m->values.n), *end = NEWN(d->tmp, u32, d->P), from = 1;
-  for (u32 i = 0; i < d->n; i++)
+  u32 *last = ZNEWN(d->tmp, u32, d->m->values.n), *end = NEWN(d->tmp, u32, d->P), from = d->from + 1;
+  for (u32 i = 0; i < d->m->body.n; i++)
     for (u32 k = 0; k < d->m->body.v[i].nopd; k++) last[opd_of(d->m, &d->m->body.v[i], k)] = i + 1;
   for (u32 k = 0; k < d->P; k++) {
     end[k] = k + 1 == d->P ? d->n : cheapest_cut(d, last, k, from);
     from = end[k] + 1;
   }
-  planner_keep_ends(d->pl, &(planner_ends){d->P, d->place, s->layers, d->again}, end);
+  planner_keep_ends(d->pl, &(planner_ends){d->P, d->place, s->layers, d->again, d->wide.wide}, end);
   return end;
 }
 
@@ -164,6 +169,25 @@ static const u32 *deal(dealing *d, const strategy *s, loc at) {
   return ok ? ends_of(d, s) : NULL;
 }
 
+static void put_segment(plan *pn, u32 from, u32 to, u8 axis, const u32 *place) {
+  plan_segment *ps = &pn->segments[pn->nsegments++];
+  *ps = (plan_segment){.from = from + 1, .to = to};
+  if (axis && place) ps->on.nfix = 1, ps->on.fix[0] = (plan_fix){axis, *place};
+}
+
+// Stretches [from, to) of a stage, and between them what lies on all places.
+static void put_segments(plan *pn, const dealing *d, u32 from, u32 to, u8 axis, const u32 *place) {
+  const bool *wide = d->wide.wide;
+  for (u32 i = from, end; i < to; i = end) {
+    for (end = i + 1; end < to && (!wide || wide[end] == wide[i]);) end++;
+    plan_segment *last = pn->nsegments ? &pn->segments[pn->nsegments - 1] : NULL;
+    if (wide && wide[i] && last && !last->on.nfix)
+      last->to = end; // goes on from the stage before
+    else
+      put_segment(pn, i, end, axis, wide && wide[i] ? NULL : place);
+  }
+}
+
 bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, const sched *file, loc at) {
   prog *p = planner_source(pl);
   const func_info *m = func_get(p, p->main);
@@ -172,28 +196,36 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
                .p = p,
                .m = m,
                .tmp = tmp,
-               .n = m->body.n,
                .P = s->pp.n * s->v.n,
                .places = s->pp.n,
                .again = pn->train && choice_is(CHOICE_recompute, s->recompute, "full")};
+  d.n = m->body.n;
+  if (policy_is_interlaced(s)) {
+    if (!policy_wide_parts(pl, tmp, s, at, &d.wide)) {
+      arena_free(tmp);
+      return false;
+    }
+    d.from = d.wide.head, d.n = d.wide.tail;
+  }
   d.place = NEWN(tmp, u32, d.P);
   for (u32 k = 0; k < d.P; k++)
-    d.place[k] = file ? file->at[k].v[0] : sched_place(sched_row_of(s->schedule.n), d.places, 0, k);
+    d.place[k] = file ? file->at[k].v[0]
+                      : sched_place(sched_row_of(s->schedule.n), d.places, 0, k + (d.wide.wide != NULL));
   key_words key = {0}; // of a word, not of numbers
-  *vec_push(tmp, &key) = KEY_STAGES, *vec_push(tmp, &key) = (u64)d.P << 32 | s->layers.n;
-  const u32 *end = planner_kept_ends(pl, &(planner_ends){d.P, d.place, s->layers, d.again}),
+  *vec_push(tmp, &key) = (u64)KEY_STAGES << 1 | (d.wide.wide != NULL);
+  *vec_push(tmp, &key) = (u64)d.P << 32 | s->layers.n;
+  const u32 *end = planner_kept_ends(pl, &(planner_ends){d.P, d.place, s->layers, d.again, d.wide.wide}),
             said = diag_count(p->c);
   if (!end && (s->layers.nparts || !planner_refused(pl, &key))) {
     end = deal(&d, s, at.i ? at : m->where);
     if (!end && !s->layers.nparts) planner_keep_refusal(pl, &key, said);
   }
-  pn->nsegments = end ? d.P : 0;
-  pn->segments = ZNEWN(a, plan_segment, pn->nsegments + 1);
-  for (u32 k = 0; k < pn->nsegments; k++) {
-    plan_segment *ps = &pn->segments[k];
-    ps->from = k ? end[k - 1] + 1 : 1, ps->to = end[k];
-    if (axis) ps->on.nfix = 1, ps->on.fix[0] = (plan_fix){axis, d.place[k]};
-  }
+  pn->nsegments = 0;
+  pn->segments = ZNEWN(a, plan_segment, d.wide.wide ? m->body.n : d.P + 1);
+  if (end && d.from) put_segment(pn, 0, d.from, 0, NULL);
+  for (u32 k = 0; end && k < d.P; k++)
+    put_segments(pn, &d, k ? end[k - 1] : d.from, end[k], axis, &d.place[k]);
+  if (end && d.n < m->body.n) put_segment(pn, d.n, m->body.n, 0, NULL);
   arena_free(tmp);
   return end != NULL;
 }

@@ -31,7 +31,7 @@ typedef struct {
   letters l;
   bool whole_tables;
   const bool *const *within; // policy_tensor_within
-  bool shared;               // likewise
+  tensor_rest rest;          // likewise
   bool *done;                // per function
   double *flops;             // per function, with the functions that it calls; < 0: not yet known
   u32 matmuls;               // that are split evenly: a vocabulary alone is not tensor parallelism
@@ -207,7 +207,8 @@ static bool choose(tensor *t, func f, u32 index) {
   bool column = choose_among(t, f, index, x, n, WAY_COLUMN) ||
                 now.split[func_get(planner_source(t->pl), f)->body.v[index].origin];
   t->matmuls += column;
-  if (column || choose_among(t, f, index, x, n, WAY_UNEVEN) || t->shared || is_small(t, f, index))
+  if (column || choose_among(t, f, index, x, n, WAY_UNEVEN) || t->rest != TENSOR_ALONE ||
+      is_small(t, f, index))
     return true;
   bool on = false; // could a split go on if it divided?
   for (u32 i = 0; i < n; i++) {
@@ -299,7 +300,7 @@ static bool visit(tensor *t, func f) {
 }
 
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables) {
-  return policy_tensor_within(pl, a, pn, axis, whole_tables, NULL, false);
+  return policy_tensor_within(pl, a, pn, axis, whole_tables, NULL, TENSOR_ALONE);
 }
 
 static void put_within(arena *a, key_words *k, const prog *p, u32 nf, const bool *const *within) {
@@ -311,7 +312,7 @@ static void put_within(arena *a, key_words *k, const prog *p, u32 nf, const bool
 }
 
 bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables,
-                          const bool *const *within, bool shared) {
+                          const bool *const *within, tensor_rest rest) {
   prog *p = planner_source(pl);
   u32 room = 0, before = pn->ntrans, nkept, nf = planner_funcs(pl);
   for (u32 f = 1; f < nf; f++) room += p->funcs.v[f]->body.n;
@@ -320,7 +321,7 @@ bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_t
   pn->trans = more;
   key_words key = {0};
   *vec_push(a, &key) = KEY_TENSOR;
-  *vec_push(a, &key) = (u64)axis << 3 | (u64)(within != NULL) << 2 | (u64)shared << 1 | whole_tables;
+  *vec_push(a, &key) = (u64)axis << 4 | (u64)(within != NULL) << 3 | (u64)rest << 1 | whole_tables;
   plan_axis_key(a, &key, &pn->axes[axis - 1]);
   put_within(a, &key, p, nf, within);
   const plan_trans *kept = planner_kept(pl, &key, &nkept);
@@ -337,7 +338,7 @@ bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_t
               .ways = plan_parts(&pn->axes[axis - 1]),
               .whole_tables = whole_tables,
               .within = within,
-              .shared = shared};
+              .rest = rest};
   t.l = letters_of(pl, a);
   t.done = ZNEWN(a, bool, nf);
   t.flops = NEWN(a, double, nf);
@@ -346,7 +347,7 @@ bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_t
     planner_keep_refusal(pl, &key, said);
     return false;
   }
-  if (!t.matmuls) {
+  if (!t.matmuls && rest != TENSOR_LEAVES) {
     diag(p->c, E_DIVIDE, func_get(p, p->main)->where, "no matmul with a weight can be split over tp=%u",
          t.ways);
     diag_hint(p->c, "leave out tp");

@@ -1,0 +1,54 @@
+// unroll.c - the order of a schedule's row as that of a plan, where a stage of the row stands for several segments.
+//
+// Idea: a row knows what lies on all places and one stage on each. The plan has a segment for every stretch of main:
+// what lies on all places may be in several, and so may what a place has between them. A task of the row becomes
+// the tasks of its segments, one after the other; in backwards from the last one.
+#include "plan/internal.h"
+
+bool plan_unrolls(const sched_row *row) { return row->placement == PLACED_WIDE; }
+
+// The stage of the row that each segment is of.
+static u32 *stages_of_row(arena *a, const plan *pn) {
+  u32 *of = NEWN(a, u32, pn->nsegments + 1), *first = NEWN(a, u32, pn->nsegments + 1), n = 0;
+  for (u32 i = 0; i < pn->nsegments; i++) {
+    const plan_submesh *on = &pn->segments[i].on;
+    of[i] = i + 1 == pn->nsegments ? pn->nseqs + 1 : 0;
+    if (!on->nfix) continue;
+    u32 q = 0; // places are numbered as segments first use them
+    while (q < n && (pn->segments[first[q]].on.fix[0].axis != on->fix[0].axis ||
+                     pn->segments[first[q]].on.fix[0].at != on->fix[0].at))
+      q++;
+    if (q == n) first[n++] = i;
+    of[i] = q + 1;
+  }
+  return of;
+}
+
+const sched_seq *plan_unroll(arena *a, const plan *pn, const sched *row) {
+  const u32 *of = stages_of_row(a, pn);
+  sched_seq *seq = NEWN(a, sched_seq, row->nplaces + 1);
+  for (u32 p = 0; p < row->nplaces; p++) {
+    u32 n = 0;
+    for (u32 i = 0; i < row->seq[p].n; i++)
+      for (u32 k = 0; k < pn->nsegments; k++) n += of[k] == row->seq[p].v[i].stage;
+    sched_task *v = NEWN(a, sched_task, n + 1);
+    n = 0;
+    for (u32 i = 0; i < row->seq[p].n; i++)
+      for (u32 k = 0; k < pn->nsegments; k++) {
+        sched_task t = row->seq[p].v[i];
+        const u32 at = t.kind == TASK_F ? k : pn->nsegments - 1 - k;
+        if (of[at] == t.stage) t.stage = (u16)at, v[n++] = t;
+      }
+    seq[p] = (sched_seq){n, v};
+  }
+  return seq;
+}
+
+// Of what lies on all places nothing is said.
+u32 *plan_unroll_live(arena *a, const plan *pn, const u32 *live) {
+  const u32 *of = stages_of_row(a, pn);
+  u32 *out = ZNEWN(a, u32, pn->nsegments + 1);
+  for (u32 i = 0; i < pn->nsegments; i++)
+    if (live && pn->segments[i].on.nfix) out[i] = live[of[i]];
+  return out;
+}
