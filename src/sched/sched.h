@@ -137,7 +137,7 @@ static inline bool sched_is_wide(const sched_row *r, u32 places, u32 stage) {
 }
 static inline u32 sched_place(const sched_row *r, u32 places, u32 replica, u32 stage) {
   const bool back = replica || (r->placement == PLACED_V && stage / places % 2);
-  if (r->placement == PLACED_WIDE) return sched_is_wide(r, places, stage) ? 0 : stage - 1;
+  if (r->placement == PLACED_WIDE) return sched_is_wide(r, places, stage) ? 0 : (stage - 1) % places;
   return back ? places - 1 - stage % places : stage % places;
 }
 const sched_row *sched_row_of(u32 i);              // number i from 0; NULL: there are no more

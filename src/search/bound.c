@@ -229,9 +229,7 @@ void bounds_make(arena *keep, const search *s, bounds *b) {
 // The least that the largest of K w_s + sum of w_r, r < s, can be over P stages with w in all.
 static double filled(double w, double P, double K) { return w / (1 - pow(1 - 1 / K, P)); }
 
-bool bound_places(const strategy *s) {
-  return !s->schedule.path && !s->replicas.nparts && !policy_is_interlaced(s);
-}
+bool bound_places(const strategy *s) { return !s->schedule.path && !s->replicas.nparts; }
 
 u32 bound_replicas(const strategy *s) { return sched_replicas(sched_row_of(s->schedule.n)); }
 
@@ -253,6 +251,7 @@ static double seconds(const bounds *b, const strategy *s, double *even) {
   const double K = s->mb.n, P = s->pp.n, w = b->work / s->dp.n / s->tp.n / K, mean = all / (double)ranks;
   *even = mean;
   if (s->pp.n == 1 || s->v.n > 1 || !bound_fills(b, s) || bound_replicas(s) > 1) return mean;
+  if (policy_is_interlaced(s)) return mean; // what lies on all places does not wait for the others
   return MAX(mean, filled(w, P, K));
 }
 

@@ -201,6 +201,7 @@ static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]
   const bool split = o->train && splits_in_row(s);
   const u64 all = (u64)s->dp.n * s->mb.n;
   if (x->off || !bound_places(s) || s->tp_stages.nparts || all > CHOICE_MOST) return 0;
+  if (x->mixed && policy_is_interlaced(s)) return 0;
   strategy of = one_stage(s, 1, (u32)all, 0);
   if (x->mixed) return find_mixed(x, s, &of, split, add, v);
   if (s->mb.n == 1) of = one_stage(s, s->dp.n, 1, 0); // nothing is accumulated
@@ -537,6 +538,24 @@ u64 work_key(const works *x, const search_point *p) {
   return x->mixed ? p->plan : hash_u64(strategy_hash_but(&p->s, CHOICES_OF_LINE), row_form(&p->s));
 }
 
+// What a place of an interlaced pipeline does besides, in ps of a rank for one microbatch: parts of what lies on all
+// places, which are no faster in sum than the whole. Outer: of all but the last segment.
+typedef struct {
+  double outer, last;
+} wide_work;
+
+static void add_wide(const measure *m, wide_work *to, const plan *pn, u32 segment) {
+  const plan_segment *seg = &pn->segments[segment];
+  const double t = m->x->splits ? compute_of(m, m->v[0], 2, seg->from - 1, seg->to) / m->s->pp.n : 0;
+  *(segment + 1 == pn->nsegments ? &to->last : &to->outer) += t;
+}
+
+// Of it, what lies between the first forward of place q and its last backward: all of the last segment, and of the others
+// what belongs to all but the first q + 1 forwards and the last q + 2 backwards (sched/interlaced.c).
+static double wide_between(const wide_work *x, u32 q, u32 micro) {
+  return micro * x->last + (micro > q + 2 ? micro - q - 2 : 0) * x->outer;
+}
+
 void work_bound(works *x, const search *s, worker *w, limit *of) {
   const search_point *p = of->of;
   measure m = {.x = x, .s = &p->s, .splits = bound_splits(&s->bounds, &p->s)};
@@ -559,11 +578,13 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
   double *synced = ZNEWN(tmp, double, places);
   m.tensor = lies_alike(s->m, p->s.tp.n), m.data = m.tensor && lies_alike(s->m, p->s.dp.n * p->s.tp.n);
   m.several = pn && pn->nsegments > 1;
-  const bool fills = bound_fills(&s->bounds, &p->s);
+  const bool fills = bound_fills(&s->bounds, &p->s), interlaced = policy_is_interlaced(&p->s);
+  wide_work wide = {0};
   for (u32 k = 0; pn && k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
     const u32 from = seg->from - 1, to = seg->to;
-    for (u32 r = 0; r < replicas; r++) {
+    if (interlaced && !seg->on.nfix && m.n) add_wide(&m, &wide, pn, k);
+    for (u32 r = 0; r < replicas && (!interlaced || seg->on.nfix); r++) {
       const u32 at = search_place(pn, r, k);
       assert(at < places);
       if (begins_at(met, places, replicas, r, at, &passed[at], before) && before > 0)
@@ -572,13 +593,14 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
       if (x->sync && m.n == 1 && p->s.mb.n > 1 && replicas == 1)
         sync_add(x->sync, from, to, p->s.dp.n, p->s.tp.n, &bytes[at]);
     }
-    if (fills && k + 1 < pn->nsegments) before += passing(&m, from, to);
+    if (fills && k + 1 < pn->nsegments && (!interlaced || seg->on.nfix)) before += passing(&m, from, to);
   }
   for (u32 q = 0; q < places; q++) passed[q] = MAX(passed[q] - early[q], 0);
   const u32 dp = p->s.dp.n, tp = p->s.tp.n;
   for (u32 q = 0; pn && q < places; q++) {
-    const double t = p->s.mb.n * takes[q];
-    if (t + passed[q] > most) most = t + passed[q], fill = passed[q];
+    const double own = p->s.mb.n * takes[q], t = own + p->s.mb.n * (wide.last + wide.outer),
+                 filled = own + wide_between(&wide, q, p->s.mb.n) + passed[q];
+    if (filled > most) most = filled, fill = passed[q];
     u32 j = 0; // of places that lie alike the gradients of one are summed as those of another
     while (j < q && !(m.data && bytes[j].all == bytes[q].all)) j++;
     synced[q] = j < q ? synced[j] : sync_ps(w, tmp, p->s.skip.n + q * dp * tp, &p->s, &bytes[q]).step;
