@@ -121,10 +121,10 @@ u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_va
 
 // ---- how many microbatches are on their way -------------------------------------------------------------
 // At the moment when a place has most of them.
-void plan_live_on(const sched_seq *q, u32 nstages, u32 *live) {
+void plan_live_on(const sched_seq *q, u32 nstages, u32 npasses, u32 *live) {
   u32 n = 0, most = 0, at = 0;
   for (u32 i = 0; i < q->n; i++) {
-    n += q->v[i].kind == TASK_F;
+    n += q->v[i].kind == TASK_F && q->v[i].pass + 1u == npasses;
     if (n > most) most = n, at = i + 1;
     n -= q->v[i].kind == TASK_B || q->v[i].kind == TASK_I;
   }
@@ -132,13 +132,13 @@ void plan_live_on(const sched_seq *q, u32 nstages, u32 *live) {
     const sched_task *t = &q->v[i];
     if (t->stage >= nstages) continue;
     u32 *of = &live[t->replica * nstages + t->stage];
-    if (t->kind == TASK_F) ++*of;
+    if (t->kind == TASK_F && t->pass + 1u == npasses) ++*of;
     if (t->kind == TASK_B || t->kind == TASK_I) --*of;
   }
 }
 
 u32 *plan_live(arena *a, const sched *s) {
   u32 *live = ZNEWN(a, u32, s->nreplicas * s->nstages + 1);
-  for (u32 k = 0; k < s->nplaces; k++) plan_live_on(&s->seq[k], s->nstages, live);
+  for (u32 k = 0; k < s->nplaces; k++) plan_live_on(&s->seq[k], s->nstages, s->npasses, live);
   return live;
 }

@@ -202,8 +202,8 @@ bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, co
 // Does a stage of the row stand for several segments of a plan? Those of a stage run one after the other.
 bool plan_unrolls(const sched_row *row);
 // The row's sequences with the plan's segments as stages. In `a`.
-const sched_seq *plan_unroll(arena *a, const plan *pn, const sched *row);
-u32 *plan_unroll_live(arena *a, const plan *pn, const u32 *live); // plan_live likewise
+const sched_seq *plan_unroll(arena *a, const plan *pn, const sched_row *row, const sched *made);
+u32 *plan_unroll_live(arena *a, const plan *pn, const sched_row *row, const u32 *live); // plan_live likewise
 // The schedule that the plan's order is: "1f1b". NULL: none with a name, or there is one place.
 const char *plan_schedule(const plan *pn);
 // The plan's sequences are called that schedule from now on if they are it, with groups of so many microbatches
@@ -241,7 +241,8 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *s
 // By [replica * stages + stage], of a schedule with backwards: microbatches whose forward has run and whose backward has not,
 // when its place has most of them. In `a`.
 u32 *plan_live(arena *a, const sched *s);
-void plan_live_on(const sched_seq *seq, u32 nstages, u32 *live); // of one place, whose stages have 0
+void plan_live_on(const sched_seq *seq, u32 nstages, u32 npasses,
+                  u32 *live); // of one place, whose stages have 0
 // What a plan of one stage keeps from forward to backward: made by instruction `def` of main (from 0) and, if
 // another one reads it, by `use` first; bytes on a rank, on average. A stage of the same plan that has both
 // keeps it. Returns how many; 0 if there is no such plan or no gradient. accumulates: by parameter of main,
@@ -306,6 +307,7 @@ typedef struct {
   choice_value layers;
   bool again;      // the backward computes layers again
   bool interlaced; // between what lies on all places
+  bool passes;     // layers of every pass alike
 } planner_ends;
 const u32 *planner_kept_ends(const planner *pl, const planner_ends *of); // NULL: nothing kept
 void planner_keep_ends(planner *pl, const planner_ends *of, const u32 *end);
@@ -576,6 +578,9 @@ typedef struct {
 } wide_parts;
 bool policy_is_interlaced(const strategy *s);
 bool policy_wide_parts(planner *pl, arena *a, const strategy *s, loc at, wide_parts *out);
+// Layers that main passes three times, the last time alone with gradients (passes.c): how many a pass has. *rest: so many
+// instructions behind a pass, before what has gradients, may stay with it. 0 and a diagnostic: there are no such passes.
+u32 policy_passes(planner *pl, const strategy *s, bool train, loc at, u32 *rest);
 // Splits it over the axis of places, where that can be.
 bool policy_split_wide(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, loc at);
 bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor left whole, over the sequence

@@ -348,7 +348,8 @@ const u32 *planner_kept_ends(const planner *pl, const planner_ends *of) {
   for (u32 i = 0; i < pl->ends.n; i++) {
     const planner_ends *x = &pl->ends.v[i].of;
     if (x->stages == of->stages && x->again == of->again && x->interlaced == of->interlaced &&
-        choice_same(x->layers, of->layers) && !memcmp(x->place, of->place, of->stages * sizeof *of->place))
+        x->passes == of->passes && choice_same(x->layers, of->layers) &&
+        !memcmp(x->place, of->place, of->stages * sizeof *of->place))
       return pl->ends.v[i].end;
   }
   return NULL;
@@ -388,11 +389,11 @@ void planner_keep_times(planner *pl, const planner_key *key, const double *v, u3
 }
 
 typedef struct {
-  u32 nstages, *live;
+  u32 nstages, npasses, *live;
 } alive;
 static void count_alive(void *arg, const sched_seq *seq) {
   const alive *x = arg;
-  plan_live_on(seq, x->nstages, x->live);
+  plan_live_on(seq, x->nstages, x->npasses, x->live);
 }
 
 u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x, loc where,
@@ -409,7 +410,7 @@ u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x
   const arena_mark_t mark = arena_mark(pl->a);
   const u64 most = sched_nstages(row, x->places, x->chunks);
   const u32 stages = (u32)MIN(most, UINT16_MAX);
-  const alive of = {stages, ZNEWN(pl->a, u32, sched_replicas(row) * stages + 1)};
+  const alive of = {stages, sched_passes(row), ZNEWN(pl->a, u32, sched_replicas(row) * stages + 1)};
   const u64 key = sched_make_key(pl->src->c, row->name, x, where, count_alive, (void *)(uintptr_t)&of);
   if (!key) {
     arena_release(pl->a, mark);

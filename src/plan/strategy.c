@@ -534,6 +534,20 @@ static const choice_unfit beside_interlaced[] = {
      "replicas=none, or schedule=1f1b"},
 };
 
+// Layers lie on a place in all passes.
+static bool is_found(choice_value x) {
+  return x.nparts == 0 && x.n != choice_default(CHOICE_layers).n && !choice_is(CHOICE_layers, x, "equal");
+}
+static const choice_unfit beside_passes[] = {
+    {CHOICE_layers, is_found, "every pass has the same layers on a place", "layers=equal"},
+    {CHOICE_replicas, choice_is_list, "only one pipeline can have passes", "replicas=none, or schedule=1f1b"},
+};
+
+static bool settle_passes(ctx *c, const strategy_set *set, const strategy *s) {
+  return choice_file(s->schedule) || sched_passes(sched_row_of(s->schedule.n)) == 1 ||
+         strategy_goes_with(c, set, s, "schedule=3f1b", beside_passes, COUNT_OF(beside_passes));
+}
+
 static bool settle_interlaced(ctx *c, const strategy_set *set, const strategy *s) {
   const char *name = is_interlaced(s->schedule) ? sched_row_of(s->schedule.n)->name : "";
   char beside[64];
@@ -596,5 +610,5 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
   return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
          settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && strategy_settle_degrees(c, set, s) &&
          settle_places(c, set, s) && settle_whale(c, set, s) && settle_interlaced(c, set, s) &&
-         settle_micro(c, set, batch, s);
+         settle_passes(c, set, s) && settle_micro(c, set, batch, s);
 }

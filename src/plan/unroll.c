@@ -1,14 +1,25 @@
 // unroll.c - the order of a schedule's row as that of a plan, where a stage of the row stands for several segments.
 //
 // Idea: a row knows what lies on all places and one stage on each. The plan has a segment for every stretch of main:
-// what lies on all places may be in several, and so may what a place has between them. A task of the row becomes
-// the tasks of its segments, one after the other; in backwards from the last one.
+// what lies on all places may be in several, and so may what a place has between them, and a stage that a forward
+// passes several times is a segment in each pass. A task of the row becomes the tasks of its segments, one after the
+// other; in backwards from the last one.
 #include "plan/internal.h"
 
-bool plan_unrolls(const sched_row *row) { return row->placement == PLACED_WIDE; }
+bool plan_unrolls(const sched_row *row) {
+  return row->placement == PLACED_WIDE || row->placement == PLACED_PASSES;
+}
 
-// The stage of the row that each segment is of.
-static u32 *stages_of_row(arena *a, const plan *pn) {
+// The stage of the row that each segment is of; of those with passes a forward's pass stands above it.
+enum { PASS_SHIFT = 16 };
+static u32 *stages_in_passes(arena *a, const plan *pn) {
+  u32 *of = NEWN(a, u32, pn->nsegments + 1);
+  for (u32 i = 0; i < pn->nsegments; i++) of[i] = i % pn->nseqs | i / pn->nseqs << PASS_SHIFT;
+  return of;
+}
+
+static u32 *stages_of_row(arena *a, const plan *pn, const sched_row *row) {
+  if (sched_passes(row) > 1) return stages_in_passes(a, pn);
   u32 *of = NEWN(a, u32, pn->nsegments + 1), *first = NEWN(a, u32, pn->nsegments + 1), n = 0;
   for (u32 i = 0; i < pn->nsegments; i++) {
     const plan_submesh *on = &pn->segments[i].on;
@@ -24,31 +35,39 @@ static u32 *stages_of_row(arena *a, const plan *pn) {
   return of;
 }
 
-const sched_seq *plan_unroll(arena *a, const plan *pn, const sched *row) {
-  const u32 *of = stages_of_row(a, pn);
+// Is it a segment of the task's stage? Of a backward those of all passes are: what has none is left out later.
+static bool is_of(u32 of, const sched_task *t) {
+  const u32 pass = of >> PASS_SHIFT;
+  return (of & UINT16_MAX) == t->stage && (t->kind != TASK_F || pass == t->pass);
+}
+
+const sched_seq *plan_unroll(arena *a, const plan *pn, const sched_row *of_row, const sched *row) {
+  const u32 *of = stages_of_row(a, pn, of_row);
   sched_seq *seq = NEWN(a, sched_seq, row->nplaces + 1);
   for (u32 p = 0; p < row->nplaces; p++) {
     u32 n = 0;
     for (u32 i = 0; i < row->seq[p].n; i++)
-      for (u32 k = 0; k < pn->nsegments; k++) n += of[k] == row->seq[p].v[i].stage;
+      for (u32 k = 0; k < pn->nsegments; k++) n += is_of(of[k], &row->seq[p].v[i]);
     sched_task *v = NEWN(a, sched_task, n + 1);
     n = 0;
     for (u32 i = 0; i < row->seq[p].n; i++)
       for (u32 k = 0; k < pn->nsegments; k++) {
         sched_task t = row->seq[p].v[i];
         const u32 at = t.kind == TASK_F ? k : pn->nsegments - 1 - k;
-        if (of[at] == t.stage) t.stage = (u16)at, v[n++] = t;
+        if (!is_of(of[at], &t)) continue;
+        t.stage = (u16)at, t.pass = 0;
+        v[n++] = t;
       }
     seq[p] = (sched_seq){n, v};
   }
   return seq;
 }
 
-// Of what lies on all places nothing is said.
-u32 *plan_unroll_live(arena *a, const plan *pn, const u32 *live) {
-  const u32 *of = stages_of_row(a, pn);
+// Of what lies on all places nothing is said. Of several passes the last one keeps its values.
+u32 *plan_unroll_live(arena *a, const plan *pn, const sched_row *row, const u32 *live) {
+  const u32 *of = stages_of_row(a, pn, row), last = sched_passes(row) - 1;
   u32 *out = ZNEWN(a, u32, pn->nsegments + 1);
   for (u32 i = 0; i < pn->nsegments; i++)
-    if (live && pn->segments[i].on.nfix) out[i] = live[of[i]];
+    if (live && pn->segments[i].on.nfix && of[i] >> PASS_SHIFT == last) out[i] = live[of[i] & UINT16_MAX];
   return out;
 }

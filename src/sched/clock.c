@@ -66,12 +66,12 @@ static void run(timing *x, const sched_task *t) {
 }
 
 // The most that is alive at once, each activation as much as `memory` says of its stage; NULL: 1.
-static u64 most_alive(const sched_seq *seq, const u64 *memory) {
+static u64 most_alive(const sched_seq *seq, u32 npasses, const u64 *memory) {
   u64 live = 0, most = 0;
   for (u32 i = 0; i < seq->n; i++) {
     const sched_task *t = &seq->v[i];
     const u64 each = memory ? memory[t->stage] : 1;
-    if (t->kind == TASK_F && !t->pass) live += each;
+    if (t->kind == TASK_F && t->pass + 1u == npasses) live += each;
     most = MAX(most, live);
     if (t->kind == TASK_B || t->kind == TASK_W) live -= each;
   }
@@ -103,8 +103,8 @@ bool sched_time_of(ctx *c, arena *a, const sched *s, const sched_costs *cost, lo
     for (u32 p = 0; p < s->nplaces; p++) {
       out->makespan = MAX(out->makespan, x.clock[p]);
       if (!s->backward) continue;
-      live[p] = (u32)most_alive(&s->seq[p], NULL);
-      memory[p] = most_alive(&s->seq[p], cost->memory);
+      live[p] = (u32)most_alive(&s->seq[p], npasses_of(s), NULL);
+      memory[p] = most_alive(&s->seq[p], npasses_of(s), cost->memory);
     }
   }
   arena_free(tmp);

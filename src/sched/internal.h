@@ -45,6 +45,17 @@ static inline sched_task *put_next(walk *w, u32 place, task_kind kind, sched_tas
   return t + 1;
 }
 
+// One kind of task: that of microbatch m is at `first` + m times the length of a period. Of equal times the earlier line of
+// a table comes first.
+typedef struct {
+  u16 stage;
+  task_kind kind;
+  u8 pass;
+  u64 first;
+} beat;
+enum { BEATS_MOST = 8 };
+sched_task *merge_beats(const beat *v, u32 n, u64 period, const sched_shape *s, sched_task *t);
+
 // ---- schedules ----------------------------------------------------------------------------------------
 static inline const sched_places *places_of(const sched *s, const sched_task *t) {
   return &s->at[(size_t)t->replica * s->nstages + t->stage];

@@ -1,7 +1,7 @@
 // picture.c - a schedule drawn in characters: time to the right, a line for each place.
 //
 // Idea: a column for each unit of time. Microbatches are digits in forwards and letters in backwards, counted
-// from the beginning again after ten; where places have several stages, a second character says which.
+// from the beginning again after ten; where places have several stages, or a forward several passes, a second character says which.
 #include "sched/internal.h"
 
 enum { MICROBATCHES = 10 }; // with signs of their own
@@ -35,7 +35,7 @@ static char sign(const sched_task *t, u32 unit) {
 void sched_picture(const sched *s, const sched_times *t, strbuf *out) {
   arena *a = arena_new();
   u32 most, units = (u32)MIN(t->makespan, PICTURE_MOST);
-  const u32 *ordinal = ordinals(a, s, &most), wide = most ? 2 : 1;
+  const u32 *ordinal = ordinals(a, s, &most), passes = npasses_of(s), wide = most || passes > 1 ? 2 : 1;
   char *row = NEWN(a, char, (size_t)units *wide + 1);
   char last[16];
   int digits = snprintf(last, sizeof last, "%u", s->nplaces - 1);
@@ -45,7 +45,8 @@ void sched_picture(const sched *s, const sched_times *t, strbuf *out) {
       const sched_task *task = &s->seq[p].v[i];
       for (u64 k = t->at[p][i].begin; k < t->at[p][i].end && k < units; k++) {
         row[k * wide] = sign(task, (u32)(k - t->at[p][i].begin));
-        if (wide > 1) row[k * wide + 1] = mark(ordinal[task->replica * s->nstages + task->stage]);
+        if (wide > 1)
+          row[k * wide + 1] = mark(ordinal[task->replica * s->nstages + task->stage] * passes + task->pass);
       }
     }
     u32 n = units * wide;

@@ -204,7 +204,10 @@ static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc wh
   }
   if (r->chunks && s->chunks != r->chunks) {
     diag(c, E_PLAN, where, "%s runs %s on each place; got %u", r->name,
-         r->chunks == 1 ? "one chunk" : "two chunks", s->chunks);
+         r->chunks == 1   ? "one chunk"
+         : r->chunks == 2 ? "two chunks"
+                          : "three passes, chunks,",
+         s->chunks);
     diag_hint(c, "v=%u, or schedule=interleaved", r->chunks);
     return false;
   }
@@ -228,7 +231,7 @@ static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc wh
   u64 stages = sched_nstages(r, s->places, s->chunks),
       each = 1 + (s->backward ? 1 + (r->split != SPLIT_NO) : 0),
       all =
-          r->placement == PLACED_WIDE ? 3 * (u64)s->places : stages; // tasks on several places stand on each
+          r->placement == PLACED_WIDE ? 3 * (u64)s->places : (u64)s->places * s->chunks; // tasks on several places stand on each
   if (stages > STAGES_MAX) {
     diag(c, E_LIMIT, where, "%s: places %u x chunks %u = %llu stages; at most %d", r->name, s->places,
          s->chunks, (unsigned long long)stages, STAGES_MAX);
@@ -288,6 +291,8 @@ static void set_places(arena *a, const sched_shape *shape, const sched_row *row,
 static u32 tasks_of_place(u32 row, const sched_shape *shape) {
   const bool split = rows[row].row.split != SPLIT_NO;
   const u32 stages = shape->chunks + (rows[row].row.placement == PLACED_WIDE ? 2 : 0);
+  if (sched_passes(&rows[row].row) > 1)
+    return shape->micro * (sched_passes(&rows[row].row) + shape->backward);
   return stages * shape->micro * (1 + (shape->backward ? 1 + split : 0));
 }
 
@@ -366,7 +371,7 @@ static sched *draft(arena *a, u32 row, const sched_shape *shape) {
                .nplaces = shape->places,
                .nmicro = shape->micro / sched_replicas(&rows[row].row),
                .nreplicas = sched_replicas(&rows[row].row),
-               .npasses = 1,
+               .npasses = sched_passes(&rows[row].row),
                .backward = shape->backward};
   set_places(a, shape, &rows[row].row, s);
   return s;

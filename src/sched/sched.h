@@ -112,6 +112,7 @@ typedef enum {
   PLACED_V, // every second chunk runs the other way: stages 0 and 2P-1 lie on place 0, P-1 and P on the last one
   PLACED_BOTH, // two replicas: stage k of the second lies where stage P-1-k of the first does
   PLACED_WIDE, // stage k on place k-1, between a first stage and a last one that lie on all places
+  PLACED_PASSES, // a forward goes three times through the places: chunk k of a place is the same stage in pass k
 } sched_placement;
 typedef enum { SPLIT_NO, SPLIT_ALL, SPLIT_SOME } sched_split;
 enum { CHUNKS_ANY = 0 };
@@ -126,11 +127,12 @@ typedef struct {
   sched_placement placement; // of its stages
   u32 least;                 // microbatches for each place, at least
 } sched_row;
-// Replicas of the model that a row runs, stages of one of them, does a stage lie on all places, and the place of a stage;
+// Replicas of the model that a row runs, passes of a forward, stages of one replica, does a stage lie on all places, and the place of a stage;
 // of several the lowest.
 static inline u32 sched_replicas(const sched_row *r) { return r->placement == PLACED_BOTH ? 2 : 1; }
+static inline u32 sched_passes(const sched_row *r) { return r->placement == PLACED_PASSES ? 3 : 1; }
 static inline u64 sched_nstages(const sched_row *r, u32 places, u32 chunks) {
-  return (u64)places * chunks + (r->placement == PLACED_WIDE ? 2 : 0);
+  return (u64)places * chunks / sched_passes(r) + (r->placement == PLACED_WIDE ? 2 : 0);
 }
 static inline bool sched_is_wide(const sched_row *r, u32 places, u32 stage) {
   return r->placement == PLACED_WIDE && stage % (places + 1) == 0;
@@ -222,7 +224,7 @@ u32 sched_channels(arena *scratch, u32 n, const u16 *from, const u16 *to, u8 *ch
 // ---- time and pictures --------------------------------------------------------------------------------
 // When every task runs if a kind takes cost[kind] and sends take no time: as soon as its place is free and
 // what it needs is there. The tasks of a pair run one after the other, as the published figures have it. An
-// activation, of a (stage, microbatch), is alive from its F to its B or W.
+// activation, of a (stage, microbatch), is alive from its F, of several passes the last, to its B or W.
 typedef struct {
   u64 begin, end;
 } sched_span;

@@ -75,6 +75,7 @@ static const sched *row_schedule(search *s, const sched_row *row, const char **w
                        .nedges = of->nedges,
                        .edge = of->edge};
   if (row->placement == PLACED_WIDE) return *why = "stages on all places", NULL;
+  if (sched_passes(row) > 1) return *why = "several passes of the forward", NULL;
   if (of->nstages % of->nplaces) return *why = "as many stages on every place", NULL;
   if (row->chunks == 1 && chunks > 1) return *why = "one stage on every place", NULL;
   if (row->chunks > 1 && chunks != row->chunks) return *why = "two stages on every place", NULL;

@@ -131,9 +131,9 @@ bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const h
 
 bool policy_unrolled(ctx *c, arena *a, plan *pn, const hybrid_opts *o) {
   if (!pn->made.row || !plan_unrolls(pn->made.row) || pn->nseqs < 2) return true;
-  pn->made.live = plan_unroll_live(a, pn, pn->made.live);
+  pn->made.live = plan_unroll_live(a, pn, pn->made.row, pn->made.live);
   if (o->no_order) return true;
   const sched *made = sched_make(c, a, pn->made.row->name, &pn->made.shape, (loc){0});
-  pn->seqs = made ? arena_dup(a, plan_unroll(a, pn, made), pn->nseqs * sizeof *pn->seqs) : NULL;
+  pn->seqs = made ? arena_dup(a, plan_unroll(a, pn, pn->made.row, made), pn->nseqs * sizeof *pn->seqs) : NULL;
   return made != NULL;
 }

@@ -15,6 +15,7 @@ typedef struct {
   u32 P, places;    // stages; places
   u32 *place;       // by stage
   bool again;       // the backward computes layers again
+  bool passes;      // the layers are passed several times
   wide_parts wide;  // interlaced: what is between others, but no stage's (wide.wide NULL: nothing is)
   double *w;        // per instruction: its work; 0: not heavy
   u32 *first, *cut; // per stage but the last: it may be cut after first[s] to cut[s] instructions
@@ -87,6 +88,33 @@ static void deal_layers(dealing *d, const u32 *part) {
   }
 }
 
+// As many layers of every pass on a place: those of `layers`, or numbers that differ by one at most, larger ones first.
+static bool deal_passes(dealing *d, const strategy *s, bool train, loc at) {
+  u32 rest;
+  const u32 L = policy_passes(d->pl, s, train, at, &rest), P = d->places;
+  const choice_value x = s->layers;
+  u32 *part = NEWN(d->tmp, u32, d->P);
+  u64 sum = 0;
+  for (u32 k = 0; k < x.nparts; k++) sum += x.part[k];
+  if (!L) return false;
+  if (L < P || (x.nparts && (x.nparts != P || sum != L))) {
+    if (x.nparts) {
+      diag(d->p->c, E_DIVIDE, at,
+           "layers has %u numbers that add up to %llu, but a pass has %u layers on %u places", x.nparts,
+           (unsigned long long)sum, L, P);
+      diag_hint(d->p->c, "one number for each place that add up to %u, or layers=equal", L);
+    } else {
+      diag(d->p->c, E_DIVIDE, at, "%u places, but a pass through the model has only %u layers", P, L);
+      diag_hint_number(d->p->c, L, "pp=%u%s", L, L > 1 ? " at most" : "");
+    }
+    return false;
+  }
+  for (u32 k = 0; k < d->P; k++) part[k] = x.nparts ? x.part[k % P] : L / P + (k % P < L % P);
+  deal_layers(d, part);
+  for (u32 k = P - 1; k + 1 < d->P; k += P) d->cut[k] = MIN(d->cut[k], d->first[k] + rest);
+  return true;
+}
+
 static u32 count_layers(const func_info *m) {
   u32 n = 0;
   for (u32 i = 0; i < m->body.n; i++) n += m->body.v[i].op == OP_call;
@@ -156,14 +184,16 @@ static const u32 *ends_of(dealing *d, const strategy *s) {
     end[k] = k + 1 == d->P ? d->n : cheapest_cut(d, last, k, from);
     from = end[k] + 1;
   }
-  planner_keep_ends(d->pl, &(planner_ends){d->P, d->place, s->layers, d->again, d->wide.wide}, end);
+  planner_keep_ends(d->pl, &(planner_ends){d->P, d->place, s->layers, d->again, d->wide.wide, d->passes},
+                    end);
   return end;
 }
 
-static const u32 *deal(dealing *d, const strategy *s, loc at) {
+static const u32 *deal(dealing *d, const strategy *s, bool train, loc at) {
   d->w = ZNEWN(d->tmp, double, d->n + 1);
   d->first = ZNEWN(d->tmp, u32, d->P), d->cut = ZNEWN(d->tmp, u32, d->P);
-  bool ok = s->layers.nparts                               ? deal_numbers(d, s->layers, at)
+  bool ok = d->passes                                      ? deal_passes(d, s, train, at)
+            : s->layers.nparts                             ? deal_numbers(d, s->layers, at)
             : choice_is(CHOICE_layers, s->layers, "equal") ? deal_equal(d, at)
                                                            : deal_by_cost(d);
   return ok ? ends_of(d, s) : NULL;
@@ -200,6 +230,7 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
                .places = s->pp.n,
                .again = pn->train && choice_is(CHOICE_recompute, s->recompute, "full")};
   d.n = m->body.n;
+  d.passes = !file && sched_passes(sched_row_of(s->schedule.n)) > 1;
   if (policy_is_interlaced(s)) {
     if (!policy_wide_parts(pl, tmp, s, at, &d.wide)) {
       arena_free(tmp);
@@ -212,12 +243,13 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
     d.place[k] = file ? file->at[k].v[0]
                       : sched_place(sched_row_of(s->schedule.n), d.places, 0, k + (d.wide.wide != NULL));
   key_words key = {0}; // of a word, not of numbers
-  *vec_push(tmp, &key) = (u64)KEY_STAGES << 1 | (d.wide.wide != NULL);
+  *vec_push(tmp, &key) = (u64)KEY_STAGES << 2 | (u64)d.passes << 1 | (d.wide.wide != NULL);
   *vec_push(tmp, &key) = (u64)d.P << 32 | s->layers.n;
-  const u32 *end = planner_kept_ends(pl, &(planner_ends){d.P, d.place, s->layers, d.again, d.wide.wide}),
+  const u32 *end = planner_kept_ends(
+                pl, &(planner_ends){d.P, d.place, s->layers, d.again, d.wide.wide, d.passes}),
             said = diag_count(p->c);
   if (!end && (s->layers.nparts || !planner_refused(pl, &key))) {
-    end = deal(&d, s, at.i ? at : m->where);
+    end = deal(&d, s, pn->train, at.i ? at : m->where);
     if (!end && !s->layers.nparts) planner_keep_refusal(pl, &key, said);
   }
   pn->nsegments = 0;
