@@ -35,7 +35,7 @@ static const struct {
      OPTIM_MOMENTUM},
     {"swin", "swin-t:layers=7,hidden=8,heads=2,window=2,vocab=12,ffn=12", 4, 32, DT_NONE, OPTIM_MOMENTUM},
     {"evoformer",
-     "alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=24,vocab=12,msa=2,pair=16,positions=4,recycle=2",
+     "alphafold2:layers=2,hidden=16,heads=2,head_dim=8,ffn=24,vocab=12,msa=2,pair=16,positions=4,recycle=3",
      4, 4, DT_NONE, OPTIM_MOMENTUM},
 };
 
@@ -328,7 +328,7 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     s->of[id].n = pick(rng, choice_words(id));
   if (id != CHOICE_schedule) return;
   const sched_row *row = sched_row_of(s->schedule.n);
-  if (row->chunks && (row->chunks == 2 || chance(rng, 2))) s->v.n = row->chunks;
+  if (row->chunks && (row->chunks > 1 || chance(rng, 2))) s->v.n = row->chunks;
   if (sched_replicas(row) > 1 && !chance(rng, 3)) s->pp.n = 2 + 2 * pick(rng, 2);
   if (s->mb.n >= row->least * s->pp.n || chance(rng, 6)) return;
   if (s->pp.n == 2)
@@ -348,7 +348,8 @@ static plan *hybrid_of(plans_model *m, strategy say, bool train, u64 *rng, arena
   hybrid_opts o = {.s = say, .train = train, .optim = m->optim, .keep_gradients = true};
   plan *pn = policy_hybrid(m->pl, a, &o);
   if (!pn) return NULL;
-  if (pn->train && chance(rng, 4)) { // weight gradients apart: each after its input gradient
+  if (pn->train && chance(rng, 4) &&
+      !policy_is_interlaced(&say)) { // weight gradients apart: each after its input gradient
     own_order(m->c, pn, a);
     for (u32 i = 0; i < pn->nseqs; i++) {
       sched_seq *s = &pn->seqs[i];
@@ -395,6 +396,23 @@ plan *plans_by_degree(plans_model *m, u64 *rng, arena *a) {
     if (choice_applies(id, &s, train) && shares && !chance(rng, 3))
       s.of[id] = (choice_value){.nparts = n, .part = shares};
   }
+  return hybrid_of(m, s, train, rng, a);
+}
+
+// Pipelines with what lies on all places, or with passes.
+plan *plans_placed(plans_model *m, u64 *rng, arena *a) {
+  static const char *const rows[] = {"interlaced", "interlaced-block", "3f1b"};
+  const bool train = !chance(rng, 6);
+  strategy s = strategy_default();
+  s.pp.n = 2 + pick(rng, 2), s.dp.n = 1 + pick(rng, 2), s.tp.n = 1 + pick(rng, 2), s.mb.n = 1 + pick(rng, 4);
+  for (u32 id = CHOICE_v; id < CHOICE_COUNT; id++)
+    if (id != CHOICE_v && id != CHOICE_group && id != CHOICE_tp_stages && chance(rng, 2))
+      random_value(&s, (choice_id)id, train, rng, a);
+  s.v = choice_default(CHOICE_v), s.schedule = choice_default(CHOICE_schedule);
+  const u32 row = pick(rng, COUNT_OF(rows));
+  const bool recycles = !strcmp(m->name, "evoformer");
+  (void)policy_schedule_named(rows[recycles && pick(rng, 2) ? 2 : row], &s.schedule.n);
+  if (recycles) s.pp.n = 2; // layers of a pass
   return hybrid_of(m, s, train, rng, a);
 }
 

@@ -29,6 +29,7 @@ const plan_numbers *plans_want(plans_model *m, const plan *pn); // what pn must 
 plan *plans_hybrid(plans_model *m, u64 *rng, arena *a);
 plan *plans_by_degree(plans_model *m, u64 *rng, arena *a); // NULL: refused
 plan *plans_made_up(plans_model *m, u64 *rng, arena *a);   // replicas of different make-up; NULL: refused
+plan *plans_placed(plans_model *m, u64 *rng, arena *a);    // interlaced, or with passes; NULL: refused
 // Such a pipeline of microbatches, with its tasks in any order that respects who waits for whom, backwards in
 // one part, in two, or some so and some so, sends on any streams. NULL: none was found.
 plan *plans_ordered(plans_model *m, u64 *rng, arena *a);

@@ -390,18 +390,18 @@ static bool check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
 typedef plan *maker(plans_model *m, u64 *rng, arena *a);
 
 TEST(mutants_are_noticed) {
-  static maker *const make[] = {plans_hybrid, plans_random};
+  static maker *const make[] = {plans_hybrid, plans_random, plans_placed};
   const char *only = getenv("MODEL"), *one = getenv("SEED");
   for (u32 i = 0; i < plans_count(); i++) {
     plans_model m;
     plans_open(&m, i);
-    for (u32 kind = 0; kind < 2; kind++) {
+    for (u32 kind = 0; kind < COUNT_OF(make); kind++) {
       u64 from = one ? strtoull(one, NULL, 0) : 1001;
       u32 left = one ? 1 : PLANS;
       for (u64 seed = from; left && seed < from + (one ? 1 : 60) && (!only || !strcmp(only, m.name));
            seed++) {
         arena *a = arena_new();
-        u64 rng = hash_u64(seed, 2 * i + kind + 1);
+        u64 rng = hash_u64(seed, 2 * i + kind + 1 + (kind > 1) * 1000);
         diag_clear(m.c);
         plan *pn = make[kind](&m, &rng, a);
         if (pn && check_plan(&m, pn, seed, a)) left--;

@@ -6,7 +6,7 @@
 #include "test.h"
 #include <stdlib.h>
 
-enum { EACH = 36, SEEDS = 12 }; // plans of every model and kind
+enum { EACH = 36, SEEDS = 15 }; // plans of every model and kind
 
 // What the plans that ran had in them: all of it must occur.
 typedef enum {
@@ -60,6 +60,9 @@ typedef enum {
   HAS_PARTS,
   HAS_PARTS_TENSOR,
   HAS_PARTS_PRIMITIVES,
+  HAS_WIDE,
+  HAS_WIDE_TENSOR,
+  HAS_PASSES,
   HAS_COUNT
 } feature;
 static const char *const feature_name[] = {"data",
@@ -111,7 +114,10 @@ static const char *const feature_name[] = {"data",
                                            "replicas of different make-up and batch norm in groups",
                                            "heads in parts",
                                            "heads in parts and matmuls split",
-                                           "heads in parts and random splits"};
+                                           "heads in parts and random splits",
+                                           "an embedding on all places",
+                                           "an embedding on all places and matmuls split",
+                                           "several passes"};
 static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
@@ -140,6 +146,9 @@ static void note_name(const plan *pn, const char *name) {
     const sched_row *row = p > 1 && !s.schedule.path ? sched_row_of(s.schedule.n) : NULL;
     note(HAS_V, row && row->placement == PLACED_V);
     note(HAS_SOME_SPLIT, row && row->split == SPLIT_SOME);
+    const bool wide = row && row->placement == PLACED_WIDE;
+    note(HAS_WIDE, wide), note(HAS_WIDE_TENSOR, wide && t > 1),
+        note(HAS_PASSES, row && sched_passes(row) > 1);
     note(HAS_1F1B, p > 1 && choice_is(CHOICE_schedule, s.schedule, "1f1b"));
     note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);
     note(HAS_WHOLE_TABLES, choice_is(CHOICE_tables, s.tables, "whole"));
@@ -319,14 +328,14 @@ static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
 }
 
 typedef plan *maker(plans_model *m, u64 *rng, arena *a);
-enum { OF_POLICIES, OF_PRIMITIVES, BY_DEGREE, MADE_UP };
+enum { OF_POLICIES, OF_PRIMITIVES, BY_DEGREE, MADE_UP, PLACED };
 static void check_models(maker *make, u32 kind) {
   const char *only = getenv("MODEL"), *one = getenv("SEED");
   ran = refused = 0;
   for (u32 i = 0; i < plans_count(); i++) {
     plans_model m;
     plans_open(&m, i);
-    const u32 each = kind == MADE_UP ? EACH / 3 : EACH, want = ran + each;
+    const u32 each = kind >= MADE_UP ? EACH / 3 : EACH, want = ran + each;
     u64 from = one ? strtoull(one, NULL, 0) : 1, to = one ? from : SEEDS * EACH * (kind >= BY_DEGREE ? 2 : 1);
     for (u64 seed = from; seed <= to && ran < want && (!only || !strcmp(only, m.name)); seed++) {
       arena *a = arena_new();
@@ -339,7 +348,8 @@ static void check_models(maker *make, u32 kind) {
         refused++;
       arena_free(a);
     }
-    const bool never = kind == BY_DEGREE && m.batchnorm; // data ranks differ
+    const bool never =
+        (kind == BY_DEGREE && m.batchnorm) || kind == PLACED; // data ranks differ; not every model
     if (!one && !only && !never)
       CHECK_MSG(ran == want, "%s: %u of %u plans can be applied", m.name, ran + each - want, each);
     plans_close(&m);
@@ -350,6 +360,7 @@ TEST(plans_of_policies) { check_models(plans_hybrid, OF_POLICIES); }
 TEST(plans_of_primitives) { check_models(plans_random, OF_PRIMITIVES); }
 TEST(plans_by_degrees) { check_models(plans_by_degree, BY_DEGREE); }
 TEST(plans_of_replicas) { check_models(plans_made_up, MADE_UP); }
+TEST(plans_of_placed_rows) { check_models(plans_placed, PLACED); }
 
 TEST(plans_had_everything) {
   for (u32 k = 0; k < HAS_COUNT && !getenv("MODEL") && !getenv("SEED"); k++)
