@@ -609,6 +609,6 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
   }
   return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
          settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && strategy_settle_degrees(c, set, s) &&
-         settle_places(c, set, s) && settle_whale(c, set, s) && settle_interlaced(c, set, s) &&
-         settle_passes(c, set, s) && settle_micro(c, set, batch, s);
+         settle_places(c, set, s) && settle_interlaced(c, set, s) && settle_passes(c, set, s) &&
+         settle_whale(c, set, s) && settle_micro(c, set, batch, s);
 }

@@ -261,6 +261,23 @@ TEST(pipe_of_a_v) {
   }
 }
 
+// Stages that a forward passes three times: those of the first two passes have no backward, but for what an embedding gets.
+TEST(pipe_of_passes) {
+  static const char *const lines[] = {"pp=2 mb=4",
+                                      "pp=2 mb=8 dp=2 zero=2",
+                                      "pp=2 mb=8 tp=2 layers=5/2",
+                                      "pp=4 mb=8 dp=2 zero=1",
+                                      "pp=4 mb=8 overlap=none",
+                                      "pp=4 mb=8 recompute=full channels=pass",
+                                      "pp=7 mb=16 channels=one"};
+  for (u32 k = 0; k < COUNT_OF(lines); k++) {
+    char line[100];
+    snprintf(line, sizeof line, "schedule=3f1b %s", lines[k]);
+    check_plan("alphafold2:layers=7,msa=4,hidden=16,heads=2,head_dim=8,pair=16,positions=8,recycle=3", 16,
+               k == 6 ? "1x7 v100" : "2x4 v100 ib=100Gb/s", line);
+  }
+}
+
 // What the first stage of the last place gives to the second one, both weight parts read: the order says which one frees it. No
 // stages tell that.
 TEST(pipe_of_a_v_that_shares_a_buffer) {
