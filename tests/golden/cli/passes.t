@@ -85,9 +85,9 @@ error[E0509]: replicas=2x1+1x1 does not go with schedule=3f1b: only one pipeline
   hint: replicas=none, or schedule=1f1b
 [2]
 $ heddle sim alphafold2:layers=4,recycle=3 --batch 4 --train --machine '1x2 v100' --strategy "pp=2 mb=4 schedule=3f1b layers=whale"
-error[E0509]: schedule=3f1b does not go with layers=whale: Whale's policy has one stage on each place, in one direction
-  --> --strategy:1:11
+error[E0509]: layers=whale does not go with schedule=3f1b: every pass has the same layers on a place
+  --> --strategy:1:25
    1 | pp=2 mb=4 schedule=3f1b layers=whale
-     |           ^
-  hint: schedule=1f1b, or layers=auto
+     |                         ^
+  hint: layers=equal
 [2]

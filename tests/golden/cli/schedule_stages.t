@@ -9,21 +9,24 @@ time          324.0 us
 bound         324.0 us: the work of place 3
 gap           none: no schedule of these stages within this memory is faster
 
-schedule         time  bubble  memory  fits  why not
-found        324.0 us  19.1 %       3  yes
-gpipe        371.0 us  29.4 %      12  no    over the limit
-1f1b         362.0 us  27.6 %       4  no    over the limit
-interleaved  357.0 us  26.6 %       7  no    over the limit
-bfs          371.0 us  29.4 %      12  no    over the limit
-zb-h1        324.0 us  19.1 %       6  no    over the limit
-zb-h2        313.0 us  16.3 %    10.5  no    over the limit
-zb-v                                         two stages on every place
-zb-v-half                                    two stages on every place
-zb-v-min                                     two stages on every place
-dualpipev                                    two stages on every place
-chimera                                      a second replica of the model
-dualpipe                                     a second replica of the model
-gems                                         a second replica of the model
+schedule              time  bubble  memory  fits  why not
+found             324.0 us  19.1 %       3  yes
+gpipe             371.0 us  29.4 %      12  no    over the limit
+1f1b              362.0 us  27.6 %       4  no    over the limit
+interleaved       357.0 us  26.6 %       7  no    over the limit
+bfs               371.0 us  29.4 %      12  no    over the limit
+zb-h1             324.0 us  19.1 %       6  no    over the limit
+zb-h2             313.0 us  16.3 %    10.5  no    over the limit
+zb-v                                              two stages on every place
+zb-v-half                                         two stages on every place
+zb-v-min                                          two stages on every place
+dualpipev                                         two stages on every place
+chimera                                           a second replica of the model
+dualpipe                                          a second replica of the model
+gems                                              a second replica of the model
+interlaced                                        stages on all places
+interlaced-block                                  stages on all places
+3f1b                                              several passes of the forward
 
 place  stages  tasks      idle  bubble  memory  activations
     0  0          24  84.00 us  25.9 %       3            3
@@ -54,21 +57,24 @@ place 0  00112233..............................aAAA......bBBB......cCCC......dDD
 place 1  ..00112233........................aAAA......bBBB......cCCC......dDDD....
 place 2  ....00000111112222233333aAAAAAAAAAbBBBBBBBBBcCCCCCCCCCdDDDDDDDDD........
 
-schedule         time  bubble  memory  fits  why not
-found        36.00 us  50.0 %       4  yes
-gpipe        36.00 us  50.0 %       4  yes
-1f1b         36.00 us  50.0 %       3  yes
-interleaved  36.00 us  50.0 %       4  yes
-bfs          36.00 us  50.0 %       4  yes
-zb-h1        36.00 us  50.0 %       3  yes
-zb-h2        36.00 us  50.0 %       4  yes
-zb-v                                         two stages on every place
-zb-v-half                                    two stages on every place
-zb-v-min                                     two stages on every place
-dualpipev                                    two stages on every place
-chimera                                      chimera needs an even number of places; got 3
-dualpipe                                     dualpipe needs 2 microbatches for each place; got 4 for 3 places
-gems                                         gems needs an even number of places; got 3
+schedule              time  bubble  memory  fits  why not
+found             36.00 us  50.0 %       4  yes
+gpipe             36.00 us  50.0 %       4  yes
+1f1b              36.00 us  50.0 %       3  yes
+interleaved       36.00 us  50.0 %       4  yes
+bfs               36.00 us  50.0 %       4  yes
+zb-h1             36.00 us  50.0 %       3  yes
+zb-h2             36.00 us  50.0 %       4  yes
+zb-v                                              two stages on every place
+zb-v-half                                         two stages on every place
+zb-v-min                                          two stages on every place
+dualpipev                                         two stages on every place
+chimera                                           chimera needs an even number of places; got 3
+dualpipe                                          dualpipe needs 2 microbatches for each place; got 4 for 3 places
+gems                                              gems needs an even number of places; got 3
+interlaced                                        stages on all places
+interlaced-block                                  stages on all places
+3f1b                                              several passes of the forward
 
 place  stages  tasks      idle  bubble  memory  activations
     0  0           8  24.00 us  66.7 %       4            4
@@ -101,7 +107,10 @@ $ heddle schedule --stages chain.csv --mb 4 --memory 1 --json
     {"schedule": "dualpipev", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "two stages on every place"},
     {"schedule": "chimera", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "chimera needs an even number of places; got 3"},
     {"schedule": "dualpipe", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "dualpipe needs 2 microbatches for each place; got 4 for 3 places"},
-    {"schedule": "gems", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "gems needs an even number of places; got 3"}
+    {"schedule": "gems", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "gems needs an even number of places; got 3"},
+    {"schedule": "interlaced", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "stages on all places"},
+    {"schedule": "interlaced-block", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "stages on all places"},
+    {"schedule": "3f1b", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "several passes of the forward"}
   ],
   "by_place": [
     {"place": 0, "stages": "0", "tasks": 8, "idle_ps": 42000000, "bubble": 0.7777777777777778, "memory": 1, "activations": 1},
@@ -122,23 +131,26 @@ gap           none: no schedule of these stages within this memory is faster
 
 a column is 1.000 us
 place 0  0 1 2 3 0'1'0"a". 1"b". . . a'A'A'a 2'. 2"c"b'B'B'b 3'. 3"d"c'C'C'c d'D'D'd
-place 1  0 1 2 3 . 0 0"a"1 1"b"a A A b B B a . 2 2"c"c C C b . 3 3"d"d D D c . . . d
+place 1  0 1 2 3 . 0'0"a"1'1"b"a'A'A'b'B'B'a . 2'2"c"c'C'C'b . 3'3"d"d'D'D'c . . . d
 
-schedule         time  bubble  memory  fits  why not
-found        38.00 us  15.8 %       2  yes
-gpipe                                        one stage on every place
-1f1b                                         one stage on every place
-interleaved                                  stages on other places
-bfs                                          stages on other places
-zb-h1                                        stages on other places
-zb-h2                                        one stage on every place
-zb-v                                         stages on other places
-zb-v-half                                    stages on other places
-zb-v-min                                     stages on other places
-dualpipev                                    stages on other places
-chimera                                      one stage on every place
-dualpipe                                     one stage on every place
-gems                                         one stage on every place
+schedule              time  bubble  memory  fits  why not
+found             38.00 us  15.8 %       2  yes
+gpipe                                             one stage on every place
+1f1b                                              one stage on every place
+interleaved                                       stages on other places
+bfs                                               stages on other places
+zb-h1                                             stages on other places
+zb-h2                                             one stage on every place
+zb-v                                              stages on other places
+zb-v-half                                         stages on other places
+zb-v-min                                          stages on other places
+dualpipev                                         stages on other places
+chimera                                           one stage on every place
+dualpipe                                          one stage on every place
+gems                                              one stage on every place
+interlaced                                        stages on all places
+interlaced-block                                  stages on all places
+3f1b                                              several passes of the forward
 
 place  stages  tasks      idle  bubble  memory  activations
     0  0 1 3      24  6.000 us  15.8 %       2            7
