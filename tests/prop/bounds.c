@@ -212,3 +212,49 @@ TEST(bounds_know_what_moves_with_a_border) {
     ctx_free(c);
   }
 }
+
+// What lies on all places takes a place as long as its part of the whole at least, between its first forward and its last
+// backward. On fast and slow links, with small and large vocabularies, heads that are tied and not.
+TEST(bounds_of_interlaced_pipelines) {
+  static const struct {
+    const char *model, *on, *line;
+  } all[] = {
+      {"gpt2:layers=8,hidden=1024,heads=16,vocab=50304", "1x8 a100", "dp=* tp=1 pp=2,4,8 mb=1,2,4,8,16"},
+      {"gpt2:layers=8,hidden=1024,heads=16,vocab=512", "2x4 v100 ib=100Gb/s",
+       "dp=* tp=1,2 pp=2,4 mb=4,8 zero=*"},
+      {"llama2-7b:layers=4,vocab=32000,hidden=2048,heads=16,kv_heads=16,head_dim=128,ffn=5504", "1x4 h100",
+       "tp=* pp=2,4 dp=1,2 mb=2,8,16 sp=* recompute=*"},
+      {"mbart-large:layers=4,hidden=1024,heads=16,vocab=250000", "1x8 a100",
+       "dp=1,2 tp=1 pp=4,8 mb=8,16 recompute=*"},
+      {"t5-small:layers=4", "4x2 a100 ib=100Gb/s", "dp=1,2,4 tp=1,2 pp=2,4 mb=4,8 overlap=*"}};
+  u32 plans = 0, measured = 0;
+  double tight = 0;
+  for (u32 k = 0; k < COUNT_OF(all); k++) {
+    ctx *c = ctx_new();
+    arena *a = ctx_arena(c);
+    prog *src = front_load(c, all[k].model, &(front_opts){.batch = 32, .seq = 64, .t = DT_F16, .loss = true});
+    const machine *m = machine_load(c, a, all[k].on);
+    search_opts o = {.train = true,
+                     .batch = 32,
+                     .threads = 1,
+                     .memory_bytes = -1,
+                     .top = 1 << 20,
+                     .optim = optim_default(OPTIM_ADAM)};
+    search_result r;
+    const char *line = arena_printf(a, "%s schedule=1f1b,interlaced,interlaced-block", all[k].line);
+    REQUIRE(src && m && strategy_parse(c, a, line, &o.space));
+    CHECK_MSG(search_run(c, a, src, m, NULL, &o, &r) && r.nfit && !r.bound_failed, "%s", all[k].model);
+    for (u32 i = 0; i < r.nfit; i++) {
+      const search_point *p = &r.point[i];
+      if (!policy_is_interlaced(&p->s)) continue;
+      plans++;
+      CHECK_MSG(p->bound_ps <= p->time_ps, "%s: %s", all[k].model, strategy_str(a, &p->s));
+      if (p->bound_work) measured++, tight += (double)p->bound_ps / (double)p->time_ps;
+    }
+    prog_free(src);
+    ctx_free(c);
+  }
+  printf("  %u interlaced plans, %u with measured bounds, on average %.2f of the time\n", plans, measured,
+         tight / MAX(measured, 1u));
+  CHECK(measured > 100);
+}
