@@ -549,10 +549,10 @@ static bool settle_passes(ctx *c, const strategy_set *set, const strategy *s) {
 }
 
 static bool settle_interlaced(ctx *c, const strategy_set *set, const strategy *s) {
-  const char *name = is_interlaced(s->schedule) ? sched_row_of(s->schedule.n)->name : "";
   char beside[64];
-  snprintf(beside, sizeof beside, "schedule=%s", name);
-  return !*name || strategy_goes_with(c, set, s, beside, beside_interlaced, COUNT_OF(beside_interlaced));
+  if (!is_interlaced(s->schedule)) return true;
+  snprintf(beside, sizeof beside, "schedule=%s", sched_row_of(s->schedule.n)->name);
+  return strategy_goes_with(c, set, s, beside, beside_interlaced, COUNT_OF(beside_interlaced));
 }
 
 // To be typed: "add --train", "add tp=2".

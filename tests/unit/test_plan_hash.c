@@ -29,6 +29,8 @@ static strategy random_strategy(u64 *rng, bool train) {
     s.of[i] = choice_default(id);
     if (id != CHOICE_layers) s.of[i] = (choice_value){.nparts = 2, .part = three_one};
   }
+  if (sched_passes(sched_row_of(s.schedule.n)) > 1)
+    s.schedule = choice_default(CHOICE_schedule); // the model has none
   if (sched_replicas(sched_row_of(s.schedule.n)) > 1) s.mb.n = 2;
   s.mb.n = MAX(s.mb.n, sched_row_of(s.schedule.n)->least * s.pp.n);
   if (!s.overlap.n) s.channels = choice_default(CHOICE_channels);
