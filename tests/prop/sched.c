@@ -405,18 +405,19 @@ TEST(sched_merge_is_the_clock) {
 static void check_every_task_once(arena *a, const sched_row *r, const sched *s) {
   u32 each = s->backward ? s->split[0] ? 3 : 2 : 1, total = 0, whole = 0;
   const u32 cells = s->nreplicas * s->nstages * s->nmicro;
-  u8 *seen = ZNEWN(a, u8, cells * s->nplaces); // what lies on all places by place
+  u8 *seen = ZNEWN(a, u8, cells * s->nplaces * s->npasses); // what lies on all places by place
   for (u32 p = 0; p < s->nplaces; p++)
     for (u32 i = 0; i < s->seq[p].n; i++, total++) {
       const sched_task *t = &s->seq[p].v[i];
       const bool wide = sched_is_wide(r, s->nplaces, t->stage);
-      u8 *x = &seen[(t->replica * s->nstages + t->stage) * s->nmicro + t->mb + (wide ? p : 0) * cells];
+      u8 *x = &seen[(t->replica * s->nstages + t->stage) * s->nmicro + t->mb +
+                    ((wide ? p : 0) * s->npasses + t->pass) * cells];
       CHECK((wide || sched_place(r, s->nplaces, t->replica, t->stage) == p) && !(*x >> t->kind & 1));
       whole += t->kind == TASK_B && s->split[0];
       *x |= (u8)(1u << t->kind);
     }
   const u32 again = r->placement == PLACED_WIDE ? 2 * (s->nplaces - 1) * s->nmicro : 0;
-  CHECK_EQ_I64(total + whole, (cells + again) * each);
+  CHECK_EQ_I64(total + whole, (cells + again) * (each + s->npasses - 1));
   CHECK((whole > 0) == (s->backward && r->split == SPLIT_SOME));
 }
 
@@ -424,7 +425,7 @@ static void check_every_task_once(arena *a, const sched_row *r, const sched *s) 
 static bool told_same(const sched_seq *x, const sched_seq *y) {
   for (u32 i = 0; i < x->n; i++)
     if (x->v[i].stage != y->v[i].stage || x->v[i].kind != y->v[i].kind || x->v[i].mb != y->v[i].mb ||
-        x->v[i].replica != y->v[i].replica)
+        x->v[i].pass != y->v[i].pass || x->v[i].replica != y->v[i].replica)
       return false;
   return x->n == y->n;
 }
