@@ -165,7 +165,7 @@ static void check_model(u32 index, maker *make, u32 plans, bool text) {
 TEST(pipe_is_the_program_written_out) {
   known = whole = 0;
   memset(sent, 0, sizeof sent);
-  for (u32 i = 0; i < plans_count(); i++) check_model(i, plans_hybrid, plans_of(60), false);
+  for (u32 i = 0; i < plans_count(); i++) check_model(i, plans_hybrid, plans_of(90), false);
   printf("  %u pipelines by stages, %u whole; %u, %u and %u with sends on other streams\n", known, whole,
          sent[0], sent[1], sent[2]);
   CHECK(known > 100 && sent[0] > 20 && sent[1] > 20 && sent[2] > 20);
