@@ -401,6 +401,16 @@ const char *heddle_search_answer(heddle_search *f, const heddle_search_questions
 const char *heddle_search_why(heddle_search *f, const char *strategy,
                               heddle_format format); // of one question
 
+// One split for every operator over the tensor axis, found by dynamic programming, for the degrees that are fastest, beside
+// the best hybrid (docs/auto.md). rules: a YAML file of constraints, NULL: none. NULL and diagnostics: no plan fits, the
+// rules are malformed, or what the options say does not go with it.
+typedef struct heddle_auto heddle_auto;
+heddle_auto *heddle_auto_run(heddle_program *p, heddle_machine *m, const heddle_search_options *o,
+                             const char *rules);
+void heddle_auto_free(heddle_auto *f);
+heddle_plan *heddle_auto_plan(heddle_auto *f); // what it found: automatic, or the hybrid that is faster
+const char *heddle_auto_report(heddle_auto *f, heddle_format format);
+
 // ---- traces of real jobs --------------------------------------------------------------------------------
 // A graph pass of yours, tried by the question `optimize` beside its own (examples/pass.c). Of one worker's step a pass
 // sees the kernels in the order they run, and proposes changes one after the other; those that make the step shorter

@@ -134,6 +134,10 @@ heddle_tensors *tensors_of_parameters(heddle_program *p); // without elements
 void search_tell_mfu(heddle_search *f);                   // before a report
 bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out);
 
+bool search_options_read(ctx *c, arena *a, const heddle_search_options *o, search_opts *s);
+// Simulating a plan tells; a search prices thousands, on threads.
+void search_quiet(void *arg, const cost_event *e, double factor);
+
 // ---- tuning.c -------------------------------------------------------------------------------------------
 // The caller's graph passes for tune/; in a, which refers to theirs.
 const struct tune_pass *tuning_passes(ctx *c, arena *a, u32 n, const heddle_pass *passes);

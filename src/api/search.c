@@ -8,7 +8,7 @@ static void search_fini(object *o) {
   object_drop(f->m);
 }
 
-static bool options_read(ctx *c, arena *a, const heddle_search_options *o, search_opts *s) {
+bool search_options_read(ctx *c, arena *a, const heddle_search_options *o, search_opts *s) {
   *s = (search_opts){.ranks = o->ranks,
                      .pow2 = o->powers_of_two,
                      .train = o->train,
@@ -27,8 +27,7 @@ static bool options_read(ctx *c, arena *a, const heddle_search_options *o, searc
   return strategy_parse(c, a, o->strategy, &s->space) && optimizer_read(c, &o->optimizer, &s->optim);
 }
 
-// Simulating a plan tells; a search prices thousands, on threads.
-static void quiet(void *arg, const cost_event *e, double factor) { (void)arg, (void)e, (void)factor; }
+void search_quiet(void *arg, const cost_event *e, double factor) { (void)arg, (void)e, (void)factor; }
 
 // Nobody asked for so few samples, and most devices have none.
 static void tell_batch(const heddle_program *p, const search_opts *o, u32 devices) {
@@ -68,8 +67,8 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
   f->p = object_hold(p);
   f->m = object_hold(m);
   f->costs = o->costs ? arena_strdup(f->o.a, o->costs) : NULL;
-  cost_opts costs = {.model = f->costs, .extrapolated = quiet};
-  if (options_read(c, f->o.a, o, &f->so)) {
+  cost_opts costs = {.model = f->costs, .extrapolated = search_quiet};
+  if (search_options_read(c, f->o.a, o, &f->so)) {
     if (!f->so.batch) f->so.batch = program_batch(p->p);
     tell_batch(p, &f->so, f->so.ranks ? f->so.ranks : m->m->nranks);
     program_tell_batchnorm(p, &f->so.space);
@@ -126,7 +125,7 @@ void search_tell_mfu(heddle_search *f) {
   arena *a = arena_new();
   const u32 before = diag_count(c);
   hybrid_opts h = search_hybrid(&f->so, &f->r.point[0]);
-  const cost_opts costs = {.model = f->costs, .extrapolated = quiet};
+  const cost_opts costs = {.model = f->costs, .extrapolated = search_quiet};
   planner *pl = program_planner(f->p);
   h.k = cost_model_new(c, a, f->m->m, &costs);
   plan *pn = policy_hybrid(pl, a, &h);

@@ -69,6 +69,31 @@ static bool plan_annotated(cli *x, heddle_machine *m, heddle_program *model) {
   return put(heddle_result_report(r, format_of(x))) && heddle_result_fits(r);
 }
 
+static bool plan_automatic(cli *x, heddle_machine *m, heddle_program *model, const heddle_search_options *o) {
+  heddle_auto *f = heddle_auto_run(model, m, o, x->constraints);
+  if (!f) return false;
+  if (x->output) {
+    const char *text = heddle_plan_print(heddle_auto_plan(f));
+    if (!text || !write_plan(x, text)) return false;
+    if (!strcmp(x->output, "-")) return true;
+  }
+  return put(heddle_auto_report(f, format_of(x)));
+}
+
+// What --auto does not go with.
+static bool automatic_agrees(const cli *x) {
+  const char *other = x->annotate  ? "annotate"
+                      : x->part.n  ? "part"
+                      : x->why     ? "why"
+                      : x->what_if ? "what-if"
+                                   : NULL;
+  if (!x->automatic && x->constraints)
+    return usage_error("heddle plan MODEL --auto --constraints FILE", "--constraints is for --auto");
+  if (x->automatic && other)
+    return usage_error("leave out one of them", "--%s does not go with --auto", other);
+  return true;
+}
+
 bool cmd_plan(cli *x) {
   heddle_search_options o = {.strategy = chosen_of(x),
                              .ranks = (uint32_t)x->devices.i,
@@ -79,14 +104,15 @@ bool cmd_plan(cli *x) {
                              .costs = x->costs,
                              .part = x->part.i,
                              .parts = x->part.n};
-  if (!part_agrees(x)) return false;
+  if (!part_agrees(x) || !automatic_agrees(x)) return false;
   if (x->memory_limit && !heddle_session_bytes(x->s, "--memory-limit", x->memory_limit, &o.memory_bytes))
     return false;
   if (!optimizer_of(x, &o.optimizer)) return false;
   heddle_machine *m = machine_of(x);
   heddle_program *model = m ? model_of(x, x->train) : NULL;
-  if (x->annotate || (!o.strategy && heddle_program_annotated(model)))
+  if (x->annotate || (!x->automatic && !o.strategy && heddle_program_annotated(model)))
     return model && plan_annotated(x, m, model);
+  if (x->automatic) return model && plan_automatic(x, m, model, &o);
   heddle_search *f = heddle_search_run(model, m, &o);
   if (!f) return false;
   if (x->part.n) return put_part(x, f);

@@ -1,5 +1,6 @@
 // apply.c - a plan applied: axes and meshes, stages, tasks, the update of the weights, the results.
 #include "plan/main.h"
+#include "plan/roles.h"
 #include "cost/cost.h"
 
 static bool make_space(apply *x) {
@@ -44,6 +45,16 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
   }
   const law *l = plan_law(x->pl, f, instr_no - 1);
   if (!l) return false;
+  if (!trans_splits(t->dim)) {
+    *out = (choice){.axis = x->axis[t->axis], .letter = t->dim == TRANS_SUM ? PASS : WHOLE};
+    bool linear = t->dim == TRANS_WHOLE;
+    for (u32 k = 0; k < l->nopd; k++) linear |= law_lin(l, k) != '-' && op_row_of(in->op)->red == RED_SUM;
+    if (!linear) {
+      diag(c, E_PLAN, at, "%s is not linear: no sum over %s passes through it", name, axis);
+      diag_hint(c, "`whole: true` takes the sum before it");
+    }
+    return linear;
+  }
   if (t->index >= (t->result ? l->nres : l->nopd) || t->dim >= (t->result ? l->res : l->opd)[t->index].nd) {
     diag(c, E_PLAN, at, "%s has no dimension %u in %s %u", name, t->dim, t->result ? "result" : "operand",
          t->index);

@@ -220,6 +220,10 @@ static i64 dim_of(const prog *p, const plan_trans *t, value *v) {
 static bool find_split(const plan *pn, u32 number, const prog *p, const classes *k, split_of *out) {
   const plan_trans *t = &pn->trans[number];
   value v;
+  if (!trans_splits(t->dim)) { // of any extent
+    out->n = 0, out->stride = 0;
+    return true;
+  }
   i64 extent = dim_of(p, t, &v), inner = 1, ways = plan_parts(&pn->axes[t->axis - 1]), stride = t->stride;
   out->n = classes_dim(k, t->fn, v, t->dim, out->id, COUNT_OF(out->id));
   if (!stride) { // as major as those before it on this dimension leave

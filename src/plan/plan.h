@@ -10,6 +10,7 @@
 #define HEDDLE_PLAN_H
 #include "eval/eval.h"
 #include "pass/pass.h"
+#include "plan/splits.h"
 #include "plan/choice.h"
 #include "sched/sched.h"
 #include "sim/sim.h"
@@ -49,7 +50,11 @@ typedef struct {
 
 // op-trans: split one dimension of an operand or a result of an instruction (then of everything that shares
 // its letter) over an axis. instr 0: dimension `dim` of parameter `index` of fn (inputs of main: how data is
-// dealt out).
+// dealt out). dim TRANS_WHOLE: the axis splits nothing in the instruction, its operands are whole over it, and so in
+// what the backward makes of it. TRANS_SUM: a sum over the axis that has not been taken passes through the
+// instruction, which is linear.
+enum { TRANS_SUM = 0xfe, TRANS_WHOLE = 0xff };
+static inline bool trans_splits(u8 dim) { return dim < TRANS_SUM; }
 typedef struct {
   func fn;
   u32 instr;   // number from 1 in fn's body; 0 = a parameter
@@ -495,6 +500,16 @@ typedef struct {
   u32 n;
   const struct schedule_file *v;
 } schedule_files;
+// What an axis splits in every operator, in place of what tp, tables and sp of a strategy say (policy_auto).
+typedef struct {
+  u32 n;
+  const plan_trans *v; // the axis is the plan's
+  u32 nagain;          // computed again in the backward, besides
+  const struct plan_again {
+    func fn;
+    u32 instr;
+  } * again;
+} plan_splits;
 typedef struct {
   strategy s;               // what is chosen
   const strategy_set *said; // where it was said, for messages; NULL: nowhere
@@ -503,6 +518,8 @@ typedef struct {
   bool keep_gradients;
   bool no_order;               // the plan's sequences are left out: plan_line and plan_apply make them
   const schedule_files *files; // NULL: a file that the strategy names is read
+  const plan_splits *splits;   // NULL: as the strategy says
+  i64 least_bytes;             // policy_auto_within: taken off the memory for what estimates do not know
   cost_model *k;               // what `auto` asks how long things take; NULL: `auto` is refused
   i64 memory_bytes;            // ... and how much there is: of every rank; 0: its device's own, -1: no limit
 } hybrid_opts;
@@ -571,6 +588,42 @@ bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const h
 plan *policy_annotated(planner *pl, arena *a, sym file, const char *text, size_t n, const hybrid_opts *o,
                        u32 devices);
 bool annotations_in(const prog *p); // does the program say any of its own?
+
+// ---- one split for every operator (policy/auto.c, docs/auto.md) ---------------------------------------------
+// Rules of a YAML file (splits_rules.c). NULL and diagnostics (E_RULES), located in it. In `a`.
+typedef struct splits_rules splits_rules;
+splits_rules *splits_rules_read(planner *pl, arena *a, sym file, const char *text, size_t n);
+typedef struct splitter splitter;
+splitter *policy_auto_new(planner *pl, bool train, const splits_rules *rules); // rules NULL: none
+void policy_auto_free(splitter *x);
+// An operator and how it is split.
+typedef struct {
+  func fn;
+  u32 instr;       // number from 1
+  bool whole, sum; // not split; a sum passes through
+  bool follows;    // decomposed, as its operand comes
+  const char *letter; // else: the letter of its law, and what is split
+  u32 operand;
+  bool result;
+  u8 dim;
+  i64 extent;
+} auto_row;
+typedef struct {
+  plan_splits splits;
+  choice_value layers; // of the stages; of one stage the default
+  i64 time_ps;         // of a step, from its parts: what degrees are compared by before any is simulated
+  i64 bytes;           // of the fullest rank, likewise
+  bool fits;           // in the memory of the devices, by `bytes`
+  bool exact;          // the best of all assignments by these prices
+  u64 points;          // looked at
+  u32 nrows;
+  const auto_row *row;
+} auto_plan;
+// For the degrees, microbatches and storage of a settled strategy with tp > 1, on the machine of o->k: the fastest
+// split, whether it fits or not. False: there is none (an operator in a function that is not read; no price).
+bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
+// The fastest that fits the memory of o, less o->least_bytes; else the smallest.
+bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
 // Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or
 // deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);

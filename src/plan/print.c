@@ -86,13 +86,18 @@ static void put_trans(const prog *src, const plan *pn, strbuf *b) {
     sb_put(b, "  - {");
     if (t->instr) {
       put_instr(src, t->fn, t->instr, b);
-      sb_fmt(b, ", %s: %u", t->result ? "result" : "operand", t->index);
+      if (trans_splits(t->dim)) sb_fmt(b, ", %s: %u", t->result ? "result" : "operand", t->index);
     } else {
       sb_put(b, "input: ");
       sb_json_str(b, sym_str(src->c, func_get(src, t->fn)->values.v[t->index + 1].name));
     }
-    sb_fmt(b, ", dim: %u, axis: ", t->dim);
+    if (trans_splits(t->dim)) sb_fmt(b, ", dim: %u", t->dim);
+    sb_put(b, ", axis: ");
     put_name(src, pn->axes[t->axis - 1].name, b);
+    if (!trans_splits(t->dim)) {
+      sb_put(b, t->dim == TRANS_WHOLE ? ", whole: true}\n" : ", sum: true}\n");
+      continue;
+    }
     if (t->stride) sb_fmt(b, ", stride: %lld", (long long)t->stride);
     if (t->uneven) sb_put(b, ", uneven: true");
     sb_put(b, t->weak ? ", weak: true}\n" : "}\n");

@@ -3,10 +3,10 @@
 #define HEDDLE_PLAN_ROLES_H
 #include "plan/internal.h"
 
-enum { ROLES_MAX = LAY_SPLITS, PASS = 0xff };
+enum { ROLES_MAX = LAY_SPLITS, PASS = 0xff, WHOLE = 0xfe };
 typedef struct {
   u8 axis, red;
-  letter_split at; // letter PASS: partial sums pass
+  letter_split at; // letter PASS: partial sums pass; WHOLE: nothing, as the plan says
 } axis_role;
 bool has_role(const axis_role *r, u32 n, u8 axis);
 bool term_has(const law_term *t, u32 letter);

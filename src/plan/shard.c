@@ -120,15 +120,35 @@ static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const
   return nr;
 }
 
+static value as_summed(const sharding *s, value sv);
+// Does an operand bring a sum over the axis along, or can one be made a summand?
+static bool sums_pass(const sharding *s, const instr *in, const law *l, u8 axis) {
+  bool any = false;
+  for (u32 k = 0; k < l->nopd; k++) {
+    const value v = opd_of(s->f, in, k);
+    any |= law_lin(l, k) == 'j';
+    any |= law_lin(l, k) == 'e' && !s->free_param[v] &&
+           layout_part_of(s->x->p->sp, value_layout(s, as_summed(s, v)), axis) == RED_SUM;
+  }
+  return any;
+}
+
 static u32 roles_explicit(sharding *s, u32 index, const law *l, const op_row *row, bool weak, axis_role *r,
                           u32 nr) {
   const instr *in = &s->f->body.v[index];
-  if ((in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE)) return nr;
+  const bool backward = (in->flags & INSTR_BACKWARD) && !(in->flags & INSTR_RECOMPUTE);
   const choice_list *per = &s->x->choices[in->origin];
   for (u32 i = 0; i < per->n && nr < ROLES_MAX; i++) {
     const choice *c = &per->v[i];
     if (c->weak != weak || (weak && has_role(r, nr, c->axis))) continue;
+    if (backward && c->letter != WHOLE) continue;
     if (!axis_get(s->x->p->sp, c->axis)->temporal && !group_has_axis(s->x->p->sp, s->g, c->axis)) continue;
+    if (c->letter >= WHOLE) {
+      if (has_role(r, nr, c->axis)) continue;
+      if (c->letter == WHOLE || sums_pass(s, in, l, c->axis))
+        r[nr++] = (axis_role){c->axis, row->red, {.letter = c->letter}};
+      continue;
+    }
     u32 n = axis_size(s->x->p->sp, c->axis);
     i64 stride = c->stride;
     if (!stride && !c->table) { // as major as the roles so far allow
@@ -145,7 +165,7 @@ static u32 roles_explicit(sharding *s, u32 index, const law *l, const op_row *ro
            (long long)l->letter[c->letter].extent, n,
            sym_str(s->x->src->c, axis_get(s->x->p->sp, c->axis)->name));
       for (u32 j = 0; j < nr; j++)
-        if (r[j].at.letter == c->letter || r[j].axis == c->axis)
+        if (r[j].at.letter < WHOLE && (r[j].at.letter == c->letter || r[j].axis == c->axis))
           diag_note(s->x->src->c, in->where, "%s splits an extent of %lld at stride %lld",
                     sym_str(s->x->src->c, axis_get(s->x->p->sp, r[j].axis)->name),
                     (long long)l->letter[r[j].at.letter].extent, (long long)r[j].at.stride);
@@ -162,6 +182,7 @@ static layout term_layout(sharding *s, const law *l, const law_term *t, const ax
                           bool pass) {
   layout_info li = {0};
   for (u32 i = 0; i < nr; i++) {
+    if (r[i].at.letter == WHOLE) continue;
     if (r[i].at.letter == PASS) {
       if (pass && li.npart < LAY_PARTS) li.part[li.npart++] = (lay_part){r[i].axis, RED_SUM};
       continue;
@@ -469,7 +490,7 @@ static void count_work(sharding *s, const instr *in, const law *l, const axis_ro
   apply *x = s->x;
   double ways = 1;
   for (u32 i = 0; i < nr; i++) {
-    if (r[i].at.letter == PASS) continue;
+    if (r[i].at.letter >= WHOLE) continue;
     ways *= axis_size(x->p->sp, r[i].axis);
     if (r[i].axis == x->trial_axis) x->trial_split[in->origin] = true;
   }
@@ -497,6 +518,14 @@ static bool needs_whole(const sharding *s, const law *l, const layout *have) {
       if (is_on_whole(s->x->p, l, &l->opd[k].dim[sl->dim], sl)) return true;
     }
   }
+  return false;
+}
+
+// Does the plan say that it is not split, by whatever axis?
+static bool is_said_whole(const sharding *s, const instr *in) {
+  const choice_list *per = &s->x->choices[in->origin];
+  for (u32 i = 0; i < per->n; i++)
+    if (per->v[i].letter == WHOLE) return true;
   return false;
 }
 
@@ -539,7 +568,8 @@ static void shard_instr(sharding *s, u32 index) {
     stored[k] = s->stored[sv];
     have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, as_summed(s, sv));
   }
-  func decomposed = needs_whole(s, l, have) ? planner_decompose(x->pl, s->src, index) : (func){0};
+  func decomposed =
+      needs_whole(s, l, have) && !is_said_whole(s, in) ? planner_decompose(x->pl, s->src, index) : (func){0};
   if (decomposed.i) {
     instr call = *in;
     call.op = OP_call, call.callee = decomposed;

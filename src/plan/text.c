@@ -285,9 +285,25 @@ static bool names_tensor(reader *r, const plan_trans *t, const ynode *at) {
   return !r->failed;
 }
 
+// `whole: true` or `sum: true`: no dimension is split. False: neither is said.
+static bool read_unsplit(reader *r, const ynode *e, plan_trans *t) {
+  static const char *const other[] = {"operand", "result", "dim", "stride", "weak", "uneven"};
+  const bool whole = truth(r, yaml_get(e, "whole")), sum = truth(r, yaml_get(e, "sum"));
+  if (!whole && !sum) return false;
+  const char *word = whole ? "whole" : "sum";
+  if (whole && sum) bad(r, yaml_get(e, "sum"), "an instruction is `whole` over an axis or passes a `sum`");
+  for (u32 k = 0; k < COUNT_OF(other); k++)
+    if (yaml_get(e, other[k]))
+      bad(r, yaml_get(e, other[k]), "`%s` splits no dimension: it takes no `%s`", word, other[k]);
+  t->dim = whole ? TRANS_WHOLE : TRANS_SUM;
+  t->axis = axis_of(r, want(r, e, "axis", Y_SCALAR));
+  if (!r->failed) r->pn->trans[r->pn->ntrans++] = *t;
+  return true;
+}
+
 static void read_trans(reader *r, const ynode *top) {
-  static const char *const keys[] = {"input", "in",   "instr",  "op",   "operand", "result",
-                                     "dim",   "axis", "stride", "weak", "uneven",  NULL};
+  static const char *const keys[] = {"input", "in",     "instr", "op",     "operand", "result", "dim",
+                                     "axis",  "stride", "weak",  "uneven", "whole",   "sum",    NULL};
   const ynode *y = yaml_get(top, "trans");
   if (!y) return;
   if (y->kind != Y_SEQ) {
@@ -315,6 +331,7 @@ static void read_trans(reader *r, const ynode *top) {
       }
     } else {
       if (!read_instr(r, e, &t.fn, &t.instr)) continue;
+      if (read_unsplit(r, e, &t)) continue;
       t.result = yaml_get(e, "result") != NULL;
       const char *key = t.result ? "result" : "operand";
       t.index = (u32)number_at(r, e, key, 0, 255, -1);

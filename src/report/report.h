@@ -104,6 +104,9 @@ void report_search(report *r, arena *a, const search_about *about, const search_
                    const search_result *s);
 void report_part(report *r, arena *a, const search_about *about, const search_opts *o,
                  const search_result *s);
+// One split for every operator, and the best hybrid beside it (auto.c). src: whose instructions the rows name.
+void report_auto(report *r, arena *a, const prog *src, const search_about *about, const search_opts *o,
+                 const search_auto *s);
 // Why not a plan, and on other machines (why.c).
 void report_why(report *r, arena *a, const search_why *w, const search_result *s);
 void report_what_if(report *r, arena *a, const search_what_if *v, u32 n, const search_result *s);

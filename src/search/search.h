@@ -174,6 +174,27 @@ enum { WHAT_IF_MOST = 8 };
 u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                     const search_opts *o, const search_result *r, search_what_if out[WHAT_IF_MOST]);
 
+// ---- one split for every operator (auto.c, docs/auto.md) ---------------------------------------------------
+// The best of plans in which every operator has a split of its own, and of all hybrids.
+typedef struct {
+  bool automatic; // else the answer is a hybrid: no automatic plan is faster
+  strategy s;
+  auto_plan plan;                    // of an automatic one
+  i64 time_ps, alone_ps, peak_bytes; // simulated
+  i64 usable_bytes;                  // of the tightest rank
+  double utilisation, comm, bubble;
+  search_result hybrids; // of all degrees, the best first
+  bool has_same;         // is there a hybrid of the same degrees that fits?
+  search_point same;     // the best one
+  u32 degrees,
+      simulated; // degrees (with microbatches, storage, recomputation) that were compared; simulated plans
+  u64 points;    // that the dynamic programs looked at
+  u32 inexact;   // of the degrees: so many whose dynamic program hit its limits
+} search_auto;
+// Everything is in `a`. False and diagnostics: no plan fits, or what was said leaves none.
+bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *costs, const search_opts *o,
+                     const splits_rules *rules, search_auto *r);
+
 // The options of policy_hybrid that a point stands for.
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p);
 #endif

@@ -203,6 +203,34 @@ bool policy_split_tensors(planner *pl, arena *a, plan *pn, u8 axis, const strate
   return !s->sp.n || policy_sequence(pl, a, pn, axis);
 }
 
+// Splits that were found before, over the axis.
+static void add_splits(arena *a, plan *pn, u8 axis, const plan_splits *s) {
+  plan_trans *v = NEWN(a, plan_trans, pn->ntrans + s->n + 1);
+  if (pn->ntrans) memcpy(v, pn->trans, sizeof *v * pn->ntrans);
+  pn->trans = v;
+  for (u32 k = 0; k < s->n && pn->axes[axis - 1].size > 1; k++) {
+    v[pn->ntrans] = s->v[k];
+    v[pn->ntrans++].axis = axis;
+  }
+}
+
+static void add_again(planner *pl, arena *a, plan *pn, const plan_splits *s) {
+  const u32 n = pn->nrecompute;
+  void *v = arena_alloc(a, sizeof *pn->recompute * (n + s->nagain + 1));
+  if (n) memcpy(v, pn->recompute, sizeof *pn->recompute * n);
+  pn->recompute = v;
+  for (u32 k = 0; k < s->nagain; k++) {
+    u32 j = 0;
+    while (j < n &&
+           (pn->recompute[j].fn.i != s->again[k].fn.i || pn->recompute[j].instr != s->again[k].instr))
+      j++;
+    if (j < n) continue;
+    pn->recompute[pn->nrecompute].fn = s->again[k].fn,
+    pn->recompute[pn->nrecompute++].instr = s->again[k].instr;
+  }
+  plan_drop_marks(pl, pn);
+}
+
 // Places with another tensor degree are on another mesh, of axes of its own: pp4, dp4 and tp4 for degree 4.
 typedef struct {
   u32 n, degree[64], places[64]; // places: how many have it
@@ -307,9 +335,15 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
     pn->meshes[0].ranks = rank, pn->meshes[0].nranks = n;
   }
   if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
-  if (!deal_out(pl, a, pn, AXIS_dp, s) || !policy_split_tensors(pl, a, pn, AXIS_tp, s)) return NULL;
+  if (!deal_out(pl, a, pn, AXIS_dp, s)) return NULL;
+  if (o->splits)
+    add_splits(a, pn, AXIS_tp, o->splits);
+  else if (!policy_split_tensors(pl, a, pn, AXIS_tp, s))
+    return NULL;
   policy_zero(pn, AXIS_dp, s->zero.n);
-  return policy_recompute(pl, a, pn, s->recompute) ? pn : NULL;
+  if (!policy_recompute(pl, a, pn, s->recompute)) return NULL;
+  if (o->splits && o->splits->nagain) add_again(pl, a, pn, o->splits);
+  return pn;
 }
 
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file) {

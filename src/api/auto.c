@@ -1,0 +1,92 @@
+// auto.c - automatic plans behind heddle.h.
+#include "api/internal.h"
+#include "machine/machine.h"
+
+struct heddle_auto {
+  object o;
+  heddle_program *p;
+  heddle_machine *m;
+  const char *costs;
+  search_about about;
+  search_opts so;
+  search_auto r;
+};
+
+static void auto_fini(object *o) {
+  heddle_auto *f = (heddle_auto *)o;
+  object_drop(f->p);
+  object_drop(f->m);
+}
+
+// The file is read into the object's arena: locations point into it.
+static bool rules_read(heddle_auto *f, const char *path, splits_rules **out) {
+  ctx *c = f->o.s->c;
+  file_view v;
+  if (!path) return true;
+  if (!file_map(c, path, &v)) return false;
+  const char *text = arena_strndup(f->o.a, (const char *)v.data, v.size);
+  *out = splits_rules_read(program_planner(f->p), f->o.a, sym_of(c, path), text, v.size);
+  file_unmap(&v);
+  return *out != NULL;
+}
+
+static heddle_auto *run(heddle_program *p, heddle_machine *m, const heddle_search_options *o,
+                        const char *path) {
+  ctx *c = p->o.s->c;
+  if (!program_to_plan(p)) return NULL;
+  program_leave_annotations(p);
+  heddle_auto *f = object_new(p->o.s, sizeof *f, auto_fini);
+  f->p = object_hold(p), f->m = object_hold(m);
+  f->costs = o->costs ? arena_strdup(f->o.a, o->costs) : NULL;
+  const cost_opts costs = {.model = f->costs, .extrapolated = search_quiet};
+  splits_rules *rules = NULL;
+  if (rules_read(f, path, &rules) && search_options_read(c, f->o.a, o, &f->so)) {
+    if (!f->so.batch) f->so.batch = program_batch(p->p);
+    program_tell_batchnorm(p, &f->so.space);
+    f->about = (search_about){.model = p->name,
+                              .types = report_types(f->o.a, p->p, ROLE_WEIGHT),
+                              .machine = machine_title(f->o.a, m->m),
+                              .ranks = f->so.ranks ? f->so.ranks : m->m->nranks};
+    if (search_auto_run(program_planner(p), f->o.a, m->m, &costs, &f->so, rules, &f->r)) return f;
+  }
+  object_drop(f);
+  return NULL;
+}
+heddle_auto *heddle_auto_run(heddle_program *p, heddle_machine *m, const heddle_search_options *o,
+                             const char *rules) {
+  static const heddle_search_options none;
+  if (!p || !m) return NULL;
+  API_RETURN(heddle_auto *, NULL, p->o.s, run(p, m, o ? o : &none, rules));
+}
+void heddle_auto_free(heddle_auto *f) { object_drop(f); }
+
+static heddle_plan *plan_of(heddle_auto *f) {
+  search_point at = {.s = f->r.s};
+  hybrid_opts h = search_hybrid(&f->so, &at);
+  heddle_plan *b = plan_open(f->p);
+  heddle_plan_on(b, f->m, f->costs);
+  h.k = plan_cost_model(b);
+  if (f->r.automatic) h.splits = &f->r.plan.splits;
+  b->pn = policy_hybrid(program_planner(f->p), b->o.a, &h);
+  if (b->pn) {
+    b->pn->model = f->p->name;
+    if (f->r.automatic) b->pn->name = sym_fmt(f->p->o.s->c, "auto %s", sym_str(f->p->o.s->c, b->pn->name));
+    return b;
+  }
+  object_drop(b);
+  return NULL;
+}
+heddle_plan *heddle_auto_plan(heddle_auto *f) {
+  if (!f) return NULL;
+  API_RETURN(heddle_plan *, NULL, f->o.s, plan_of(f));
+}
+
+static const char *describe(heddle_auto *f, heddle_format format) {
+  report *r = report_new(f->o.a);
+  report_auto(r, f->o.a, planner_source(program_planner(f->p)), &f->about, &f->so, &f->r);
+  return rendered(f->o.a, r, format);
+}
+const char *heddle_auto_report(heddle_auto *f, heddle_format format) {
+  if (!f) return NULL;
+  API_RETURN(const char *, NULL, f->o.s, describe(f, format));
+}

@@ -1,0 +1,266 @@
+// auto.c - one split or none for every operator over the tensor axis, and the stages: the best by dynamic programming for the
+// degrees of a strategy. Not which degrees (search/auto.c), nor the dynamic program (splits_cut.c).
+//
+// Idea: the operators of a repeated function are one problem, main with a call in place of every function another. The
+// fastest solution comes first. Where it does not fit, all solutions that nothing beats in time and memory are asked in the
+// order of their times. Layers are cut into stages by the exact cuts of balance/, with what each keeps by its depth.
+#include "balance/balance.h"
+#include "cost/cost.h"
+#include "plan/splits_ops.h"
+#include "plan/splits_rules.h"
+#include <math.h>
+
+enum { MARKED_WORDS = 8, DOUBLINGS = 16, HALVINGS = 5 };
+enum { FRONT_STATES = 2048, FRONT_POINTS = 256, FRONT_STEPS = 1 << 16 };
+
+// What was solved, for degrees that differ in nothing that its prices depend on.
+typedef struct {
+  splits_prices p;
+  const splits_answer *answer; // NULL: there is none
+} solved;
+struct splitter {
+  planner *pl;
+  arena *a;
+  const splits_model *m;
+  const splits_rules *rules;
+  VEC(solved *) known;
+  const bool *const *marked[MARKED_WORDS]; // by word of `recompute`
+};
+
+splitter *policy_auto_new(planner *pl, bool train, const splits_rules *rules) {
+  arena *a = arena_new();
+  splitter *x = NEW(a, splitter);
+  *x = (splitter){.pl = pl, .a = a, .m = splits_model_new(pl, a, train), .rules = rules};
+  return x;
+}
+
+void policy_auto_free(splitter *x) {
+  if (!x) return;
+  for (u32 k = 0; k < x->known.n; k++) splits_prices_close(&x->known.v[k]->p);
+  splits_model_free((splits_model *)x->m);
+  arena_free(x->a);
+}
+
+// ---- stages and estimates ---------------------------------------------------------------------------------
+typedef struct {
+  u32 n;
+  i64 *time_ps, *fixed, *kept; // by layer
+} layers;
+
+static i64 memory_of(const hybrid_opts *o) {
+  const machine *m = cost_model_machine(o->k);
+  i64 least = INT64_MAX;
+  if (o->memory_bytes < 0) return INT64_MAX;
+  if (o->memory_bytes) return o->memory_bytes - o->least_bytes;
+  for (u32 r = 0; r < m->nranks; r++) least = MIN(least, machine_kind_of(m, r)->usable_bytes);
+  return least - o->least_bytes;
+}
+
+// What a step has besides tasks, for weights of so many bytes on a rank: gradients summed over data ranks, with ZeRO 2 once for
+// every microbatch; the update; with ZeRO 3 weights gathered for every forward and backward.
+static i64 end_ps(const hybrid_opts *o, i64 weights) {
+  const strategy *s = &o->s;
+  const machine *m = cost_model_machine(o->k);
+  if (!o->train) return 0;
+  u32 rank[64];
+  const u32 n = MIN(s->dp.n, COUNT_OF(rank));
+  for (u32 k = 0; k < n; k++) rank[k] = MIN(s->skip.n + k * s->tp.n, m->nranks - 1);
+  const i64 sum = n > 1 ? MAX(cost_comm(o->k, OP_all_reduce, weights, rank, n, DT_F16), 0) : 0;
+  const double bw = cost_top_bw(o->k, machine_kind_of(m, 0));
+  const i64 update = (i64)(1e12 * 16 * (double)weights / bw / (s->zero.n ? s->dp.n : 1));
+  return update + (s->zero.n < 2 ? sum : sum / 2 * s->mb.n + sum / 2) + (s->zero.n == 3 ? sum * s->mb.n : 0);
+}
+
+// Elements of weights by what they take: of those that the states of the optimizer belong to.
+static i64 weights_of(const hybrid_opts *o, const layers *l) {
+  i64 fixed = 0;
+  for (u32 k = 0; k < l->n; k++) fixed += l->fixed[k];
+  const strategy *s = &o->s;
+  const double d = s->dp.n, states = o->optim.kind == OPTIM_ADAM || o->optim.kind == OPTIM_ADAMW ? 6 : 2;
+  const double each =
+      1 / (s->zero.n > 2 ? d : 1) + 1 / (s->zero.n > 1 ? d : 1) + states / (s->zero.n ? d : 1);
+  return (i64)((double)fixed / each / s->pp.n);
+}
+
+// Cuts layers into stages. False: they do not fit, by the bytes of *need.
+static bool cut(const hybrid_opts *o, arena *a, const layers *l, auto_plan *out) {
+  const strategy *s = &o->s;
+  const i64 have = memory_of(o);
+  i64 sum = 0, fixed = 0, kept = 0;
+  for (u32 k = 0; k < l->n; k++) sum += l->time_ps[k], fixed += l->fixed[k], kept += l->kept[k];
+  out->layers = s->layers;
+  if (s->pp.n == 1) {
+    out->bytes = fixed + kept;
+    out->time_ps = sum * s->mb.n;
+    return out->bytes <= have;
+  }
+  const balance_devices dev = {s->pp.n, have};
+  const i64 *const time[] = {l->time_ps};
+  balance_line in = {.nlayers = l->n,
+                     .nkinds = 1,
+                     .kind = &dev,
+                     .time_ps = time,
+                     .fixed_bytes = l->fixed,
+                     .kept_bytes = l->kept,
+                     .micro = s->mb.n,
+                     .stages = s->pp.n};
+  balance_cuts cuts;
+  bool fits = balance_stages(a, &in, &cuts) == BALANCE_OK;
+  if (!fits) in.fixed_bytes = in.kept_bytes = NULL;
+  if (!fits && balance_stages(a, &in, &cuts) != BALANCE_OK) return false;
+  u32 *part = NEWN(a, u32, s->pp.n);
+  for (u32 q = 0, at = 0; q < s->pp.n; at = cuts.end[q++]) {
+    i64 own = 0;
+    part[q] = cuts.end[q] - at;
+    for (u32 k = at; k < cuts.end[q]; k++) own += l->fixed[k] + l->kept[k] * MIN(s->pp.n - q, s->mb.n);
+    out->bytes = MAX(out->bytes, own);
+  }
+  if (!s->layers.nparts) out->layers = (choice_value){.nparts = s->pp.n, .part = part};
+  out->time_ps = cuts.total_ps;
+  return fits;
+}
+
+static bool try_choice(const splits_prices *p, const splits_terms *t, const splits_answer *s, u32 pick,
+                       const hybrid_opts *o, arena *a, auto_plan *out) {
+  layers l;
+  out->bytes = 0;
+  l.n = splits_layers(p, t, s, pick, a, &l.time_ps, &l.fixed, &l.kept);
+  const bool fits = cut(o, a, &l, out);
+  out->time_ps += end_ps(o, weights_of(o, &l));
+  return fits;
+}
+
+// ---- answers ----------------------------------------------------------------------------------------------
+static void take_rows(const splits_prices *p, const splits_answer *s, u32 pick, arena *a, auto_plan *out) {
+  splits_row *v;
+  const u32 n = splits_rows(p, s, pick, a, &v);
+  auto_row *row = ZNEWN(a, auto_row, n + 1);
+  plan_trans *t;
+  out->splits.n = splits_trans(p, s, pick, 1, a, &t);
+  out->splits.v = t;
+  for (u32 k = 0, at = 0; k < n; k++) {
+    const splits_way *w = v[k].way;
+    row[k] = (auto_row){.fn = v[k].fn,
+                        .instr = v[k].instr,
+                        .whole = w->kind == WAY_WHOLE,
+                        .sum = w->kind == WAY_SUM,
+                        .follows = w->kind == WAY_APART};
+    if (w->kind != WAY_APART) at++;
+    if (w->kind != WAY_INDEX) continue;
+    const plan_trans *own = &t[at - 1];
+    row[k].letter = arena_strdup(a, v[k].x->letter[w->letter]);
+    row[k].operand = own->index, row[k].result = own->result, row[k].dim = own->dim;
+    row[k].extent = w->extent;
+  }
+  out->row = row, out->nrows = n;
+}
+
+// What the backward computes again, as the policy of the strategy and the rules have it.
+static const bool *const *marked_of(splitter *x, const hybrid_opts *o) {
+  const u32 word = o->s.recompute.n, nf = planner_funcs(x->pl);
+  if (word >= MARKED_WORDS || !o->train) return NULL;
+  if (x->marked[word]) return x->marked[word];
+  plan pn = {.train = true};
+  const struct plan_again *more;
+  const u32 nmore = x->rules ? splits_rules_again(x->rules, x->a, &more) : 0;
+  bool **of = ZNEWN(x->a, bool *, nf + 1);
+  const prog *p = planner_source(x->pl);
+  for (u32 f = 1; f < nf; f++) of[f] = ZNEWN(x->a, bool, func_get(p, (func){f})->body.n + 1);
+  if (!choice_is(CHOICE_recompute, o->s.recompute, "full") &&
+      policy_recompute(x->pl, x->a, &pn, o->s.recompute))
+    for (u32 k = 0; k < pn.nrecompute; k++) of[pn.recompute[k].fn.i][pn.recompute[k].instr - 1] = true;
+  for (u32 k = 0; k < nmore; k++) of[more[k].fn.i][more[k].instr - 1] = true;
+  return x->marked[word] = (const bool *const *)of;
+}
+
+static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_limits *l) {
+  const strategy *s = &o->s;
+  return (splits_terms){.ranks = s->dp.n * s->tp.n * s->pp.n,
+                        .ways = s->tp.n,
+                        .data = s->dp.n,
+                        .micro = s->mb.n,
+                        .held = o->train ? MIN(s->pp.n, s->mb.n) : 1,
+                        .zero = s->zero.n,
+                        .train = o->train,
+                        .again = choice_is(CHOICE_recompute, s->recompute, "full"),
+                        .recompute = s->recompute.n,
+                        .marked = marked_of(x, o),
+                        .optim = o->optim,
+                        .limits = *l};
+}
+
+static bool same_prices(const splits_terms *x, const splits_terms *y) {
+  const bool same = x->ranks == y->ranks && x->ways == y->ways && x->data == y->data &&
+                    x->micro == y->micro && x->recompute == y->recompute &&
+                    x->limits.fastest == y->limits.fastest && x->limits.ps_per_byte == y->limits.ps_per_byte;
+  const bool alone = x->limits.fastest && x->limits.ps_per_byte == 0; // else bytes count
+  return same && (alone || (x->held == y->held && x->zero == y->zero));
+}
+
+// Solved, kept until the splitter goes.
+static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *t) {
+  for (u32 k = 0; k < x->known.n; k++)
+    if (same_prices(&x->known.v[k]->p.t, t)) return x->known.v[k];
+  solved *y = NEW(x->a, solved);
+  const u32 before = diag_count(x->pl->src->c);
+  if (splits_prices_open(&y->p, x->m, o->k, t, x->rules ? splits_rules_allow : NULL, (void *)x->rules))
+    y->answer = splits_sheets(&y->p);
+  diag_truncate(x->pl->src->c, before);
+  *vec_push(x->a, &x->known) = y;
+  return y;
+}
+
+static bool solve(splitter *x, arena *a, const hybrid_opts *o, const splits_limits *l, auto_plan *out) {
+  const splits_terms t = terms_of(x, o, l);
+  const solved *y = solved_of(x, o, &t);
+  for (u32 k = 0; y->answer && k < y->answer->main->s.n; k++) {
+    auto_plan now = {.exact = y->answer->main->s.exact, .points = y->answer->main->s.points};
+    for (u32 f = 1; f < planner_funcs(x->pl); f++)
+      if (y->answer->fn[f].s.n)
+        now.points += y->answer->fn[f].s.points, now.exact &= y->answer->fn[f].s.exact;
+    now.fits = try_choice(&y->p, &t, y->answer, k, o, a, &now);
+    if (k && !now.fits && now.bytes >= out->bytes) continue;
+    *out = now;
+    take_rows(&y->p, y->answer, k, a, out);
+    if (now.fits) break;
+  }
+  if (y->answer && x->rules) out->splits.nagain = splits_rules_again(x->rules, a, &out->splits.again);
+  return y->answer;
+}
+
+bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
+  *out = (auto_plan){.layers = o->s.layers};
+  return solve(x, a, o, &(splits_limits){.fastest = true}, out);
+}
+
+// The whole front, where there are few steps to it. Else bytes at a price: the least price at which the best split fits, by doubling
+// and then halving the ratio. The result is one of the solutions that nothing beats in time and bytes, either way.
+bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
+  if (!policy_auto(x, a, o, out) || out->fits) return out->nrows > 0;
+  const strategy *s = &o->s;
+  double below = 0, price = (double)out->time_ps / s->mb.n / (double)MAX(out->bytes, 1) / 64, fits = 0;
+  auto_plan now = {.layers = s->layers};
+  if (solve(
+          x, a, o,
+          &(splits_limits){.states = FRONT_STATES, .points = FRONT_POINTS, .steps = FRONT_STEPS, .all = true},
+          &now)) {
+    if (now.fits || now.bytes < out->bytes) *out = now;
+    return true;
+  }
+  for (u32 k = 0; k < DOUBLINGS && fits == 0; k++, price *= 4) {
+    now = (auto_plan){.layers = s->layers};
+    if (!solve(x, a, o, &(splits_limits){.fastest = true, .ps_per_byte = price}, &now)) return true;
+    if (now.fits) fits = price;
+    if (!now.fits) below = price;
+    if (now.fits || now.bytes < out->bytes) *out = now;
+  }
+  for (u32 k = 0; k < HALVINGS && fits > 0; k++) {
+    const double between = below > 0 ? sqrt(below * fits) : fits / 2;
+    now = (auto_plan){.layers = s->layers};
+    if (!solve(x, a, o, &(splits_limits){.fastest = true, .ps_per_byte = between}, &now)) break;
+    if (now.fits) fits = between;
+    if (!now.fits) below = between;
+    if (now.fits && now.time_ps <= out->time_ps) *out = now;
+  }
+  return true;
+}

@@ -1,0 +1,427 @@
+// splits_cut.c - the dynamic program over cuts (splits.h): operators in order, the states of the tensors that are still
+// needed, and for each combination the points that nothing beats in time and memory.
+#include "plan/splits.h"
+#include <stdlib.h>
+
+// A live tensor: the state it was made in (LIES_NONE: a weight that nobody has read), the state of its sum,
+// which other states there are in forward and backward, and the sum of gradients so far.
+typedef struct {
+  u8 made, base, grad;
+  u8 pad;
+  u16 has[2];
+} live;
+typedef struct {
+  i64 time_ps, bytes;
+  u32 before; // point
+  u16 option;
+} point;
+typedef struct {
+  const live *of;  // by slot
+  const u16 *held; // by tie or named operator that is held: option + 1
+  VEC(u32) front;  // points
+} state;
+typedef struct {
+  const splits_problem *p;
+  arena *a, *now, *next; // next: of the cut that is made
+  splits_limits most;
+  u32 *last; // by tensor: number of the operator that reads it last, + 1; 0: none
+  u32 *slot; // by tensor: among those that are live; ~0: not
+  u32 *hold; // by operator: slot of what is held of it + 1; 0: nothing
+  u32 nslots, nheld;
+  u64 steps;        // taken
+  bool *last_of;    // by operator: nobody asks for its option after it
+  i64 *rest, bound; // least time of operators from this one on; no point above the bound is of use ...
+  i64 *bound_of;    // ... nor, by option of the first operator, above this one; NULL: not known
+  VEC(point) points;
+  VEC(state) cut, made;
+  hmap seen;
+  splits_solution *out;
+} solver;
+
+// BEAM: states of a pass that only looks for some solution, from BEAM_FROM operators on, and after STEPS steps.
+enum { BEAM = 256, BEAM_FROM = 9, STEPS = 1 << 21 };
+
+// ---- what one step costs ---------------------------------------------------------------------------------
+typedef struct {
+  i64 time_ps, bytes;
+  bool possible;
+} step;
+
+static i64 way(const splits_tensor *t, u32 from, u32 to, step *s) {
+  const i64 ps = from == to ? 0 : t->convert[from * t->nstates + to];
+  s->possible = s->possible && ps >= 0;
+  return MAX(ps, 0);
+}
+
+static i64 kept(const splits_tensor *t, u32 lies) { return t->bytes ? t->bytes[lies] : 0; }
+
+static void read_forward(const splits_problem *p, const splits_tensor *t, live *x, u32 need, step *s) {
+  if (x->made == LIES_NONE) { // a weight lies as it is read first
+    x->made = x->base = (u8)need;
+    s->bytes += kept(t, need);
+  }
+  if (need == x->made || x->has[0] >> need & 1) return;
+  s->time_ps += p->forwards * way(t, x->base, need, s);
+  x->has[0] |= (u16)(1u << need);
+  if (x->base != LIES_SUM || t->weight) return;
+  x->base = (u8)need; // the sum is kept, not the summands
+  s->bytes += kept(t, need);
+}
+
+static void read_backward(const splits_tensor *t, live *x, u32 need, step *s) {
+  if (need == LIES_SUM || need == x->base || x->has[1] >> need & 1) return;
+  s->time_ps += way(t, x->base, need, s);
+  x->has[1] |= (u16)(1u << need);
+}
+
+static void add_gradient(const splits_tensor *t, live *x, u32 grad, step *s) {
+  const u32 was = x->grad;
+  if (was == LIES_NONE || was == grad) {
+    x->grad = (u8)grad;
+    return;
+  }
+  const u32 both = was >= LIES_PIECES ? was : grad >= LIES_PIECES ? grad : (u32)LIES_WHOLE;
+  s->time_ps += way(t, was, both, s) + way(t, grad, both, s);
+  x->grad = (u8)both;
+}
+
+static void end_tensor(const splits_tensor *t, const live *x, step *s) {
+  if (!t->weight && x->base == LIES_SUM) s->bytes += kept(t, LIES_SUM); // nobody took the sum
+  if (!t->gradient || x->grad == LIES_NONE) return;
+  if (t->weight && t->settle) {
+    s->time_ps += t->settle[x->grad];
+    s->possible = s->possible && t->settle[x->grad] >= 0;
+    if (x->grad == LIES_SUM) return;
+  }
+  s->time_ps += way(t, x->grad, x->made == LIES_SUM ? LIES_WHOLE : x->made, s);
+}
+
+static live begin_tensor(const splits_tensor *t, u32 made, step *s) {
+  if (made != LIES_NONE && made != LIES_SUM) s->bytes += kept(t, made);
+  return (live){.made = (u8)made, .base = (u8)made, .grad = LIES_NONE};
+}
+
+// One operator with one option, on the live tensors (by tensor's slot).
+static step take(const splits_problem *p, u32 op, const splits_option *o, live *of, const u32 *slot) {
+  const splits_op *x = &p->op[op];
+  step s = {o->time_ps, o->bytes, true};
+  for (u32 k = 0; k < x->nopd; k++) {
+    const splits_tensor *t = &p->tensor[x->opd[k]];
+    live *l = &of[slot[x->opd[k]]];
+    read_forward(p, t, l, o->need[k], &s);
+    if (x->again && x->again[k]) read_backward(t, l, o->need[k], &s);
+    if (t->gradient && o->grad[k] != LIES_NONE) add_gradient(t, l, o->grad[k], &s);
+  }
+  for (u32 k = 0; k < x->nres; k++) of[slot[x->res[k]]] = begin_tensor(&p->tensor[x->res[k]], o->made[k], &s);
+  return s;
+}
+
+bool splits_price(const splits_problem *p, const u16 *option, i64 *time_ps, i64 *bytes) {
+  arena *a = arena_new();
+  live *of = NEWN(a, live, p->ntensors + 1);
+  u32 *slot = NEWN(a, u32, p->ntensors + 1);
+  bool ok = true;
+  *time_ps = *bytes = 0;
+  for (u32 t = 0; t < p->ntensors; t++)
+    slot[t] = t, of[t] = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
+  for (u32 i = 0; i < p->nops && ok; i++) {
+    const step s = take(p, i, &p->op[i].option[option[i]], of, slot);
+    *time_ps += s.time_ps, *bytes += s.bytes, ok = s.possible;
+  }
+  for (u32 t = 0; t < p->ntensors && ok; t++) {
+    step s = {.possible = true};
+    if (of[t].made != LIES_NONE) end_tensor(&p->tensor[t], &of[t], &s);
+    *time_ps += s.time_ps, *bytes += s.bytes, ok = s.possible;
+  }
+  arena_free(a);
+  return ok;
+}
+
+// ---- fronts ----------------------------------------------------------------------------------------------
+static int by_time(const void *x, const void *y) {
+  const point *p = x, *q = y;
+  return p->time_ps != q->time_ps ? (p->time_ps < q->time_ps ? -1 : 1)
+         : p->bytes != q->bytes   ? (p->bytes < q->bytes ? -1 : 1)
+                                  : 0;
+}
+
+// Keeps the point unless another one is as good in both; drops those that it beats.
+static void offer(solver *s, state *x, const point *p) {
+  u32 n = 0;
+  for (u32 i = 0; i < x->front.n; i++) {
+    const point *q = &s->points.v[x->front.v[i]];
+    if (q->time_ps <= p->time_ps &&
+        (s->most.fastest ? q->time_ps < p->time_ps || q->bytes <= p->bytes : q->bytes <= p->bytes))
+      return;
+  }
+  for (u32 i = 0; i < x->front.n; i++) {
+    const point *q = &s->points.v[x->front.v[i]];
+    if (!(p->time_ps <= q->time_ps && (s->most.fastest || p->bytes <= q->bytes)))
+      x->front.v[n++] = x->front.v[i];
+  }
+  x->front.n = n;
+  *vec_push(s->next, &x->front) = s->points.n;
+  *vec_push(s->a, &s->points) = *p;
+}
+
+// Of a front that is too long, the fastest and the smallest and those evenly between.
+static void thin(solver *s, state *x) {
+  const u32 most = s->most.points, n = x->front.n;
+  if (n <= most) return;
+  s->out->exact = false;
+  point *v = NEWN(s->next, point, n);
+  u32 *number = NEWN(s->next, u32, n);
+  for (u32 i = 0; i < n; i++) v[i] = s->points.v[x->front.v[i]], v[i].before = i;
+  qsort(v, n, sizeof *v, by_time);
+  for (u32 i = 0; i < most; i++) number[i] = x->front.v[v[(u64)i * (n - 1) / (most - 1)].before];
+  memcpy(x->front.v, number, sizeof *number * most);
+  x->front.n = most;
+}
+
+// ---- cuts ------------------------------------------------------------------------------------------------
+static state *state_of(solver *s, const live *of, const u16 *held) {
+  const u64 h = hash_bytes(held, sizeof *held * s->nheld, hash_bytes(of, sizeof *of * s->nslots, 0));
+  for (u32 it = 0, k; hmap_next(&s->seen, h, &it, &k);)
+    if (!memcmp(s->made.v[k].of, of, sizeof *of * s->nslots) &&
+        !memcmp(s->made.v[k].held, held, sizeof *held * s->nheld))
+      return &s->made.v[k];
+  hmap_add(s->next, &s->seen, h, s->made.n);
+  state *x = vec_push(s->next, &s->made);
+  *x = (state){.of = arena_dup(s->next, of, sizeof *of * s->nslots + 1),
+               .held = arena_dup(s->next, held, sizeof *held * s->nheld + 1)};
+  return x;
+}
+
+// Time, and bytes at their price.
+static i64 cost_of(const solver *s, i64 time_ps, i64 bytes) {
+  return time_ps + (i64)(s->most.ps_per_byte * (double)bytes);
+}
+
+static i64 best_of(const solver *s, const state *x) {
+  i64 best = INT64_MAX;
+  for (u32 i = 0; i < x->front.n; i++) best = MIN(best, s->points.v[x->front.v[i]].time_ps);
+  return best;
+}
+
+// More states than the limit: those that are reached fastest stay.
+static void cut_down(solver *s) {
+  const u32 n = s->made.n, most = s->most.states;
+  for (u32 i = 0; i < n; i++) thin(s, &s->made.v[i]);
+  if (n <= most) return;
+  s->out->exact = false;
+  i64 *best = NEWN(s->next, i64, n), *order = NEWN(s->next, i64, n);
+  for (u32 i = 0; i < n; i++) best[i] = order[i] = best_of(s, &s->made.v[i]);
+  qsort(order, n, sizeof *order, ascending_i64);
+  u32 k = 0;
+  for (u32 i = 0; i < n && k < most; i++)
+    if (best[i] <= order[most - 1]) s->made.v[k++] = s->made.v[i];
+  s->made.n = k;
+}
+
+// All states of the cut, with one option of the operator.
+static void extend(solver *s, u32 op, const state *from, u32 option, live *of, u16 *held) {
+  const splits_problem *p = s->p;
+  const splits_op *x = &p->op[op];
+  const u32 h = s->hold[op];
+  s->steps++;
+  if (h && x->tie && from->held[h - 1] && from->held[h - 1] != option + 1) return;
+  memcpy(of, from->of, sizeof *of * s->nslots);
+  memcpy(held, from->held, sizeof *held * s->nheld);
+  step c = take(p, op, &x->option[option], of, s->slot);
+  for (u32 k = 0; k < x->nopd + x->nres; k++) {
+    const u32 t = k < x->nopd ? x->opd[k] : x->res[k - x->nopd];
+    live *l = &of[s->slot[t]];
+    if (s->last[t] > op + 1 || l->made == LIES_NONE) continue;
+    end_tensor(&p->tensor[t], l, &c);
+    *l = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
+  }
+  if (!c.possible) return;
+  c.time_ps = cost_of(s, c.time_ps, c.bytes);
+  if (h) held[h - 1] = (u16)(option + 1);
+  if (s->last_of[op]) held[h - 1] = 0;
+  const i64 bound = s->bound_of && held[0] ? MIN(s->bound, s->bound_of[held[0] - 1]) : s->bound;
+  i64 least = INT64_MAX;
+  for (u32 i = 0; i < from->front.n; i++) least = MIN(least, s->points.v[from->front.v[i]].time_ps);
+  if (least + c.time_ps + s->rest[op + 1] > bound) return;
+  state *to = state_of(s, of, held);
+  for (u32 i = 0; i < from->front.n; i++) {
+    const point *q = &s->points.v[from->front.v[i]];
+    if (q->time_ps + c.time_ps + s->rest[op + 1] > bound) continue;
+    offer(s, to, &(point){q->time_ps + c.time_ps, q->bytes + c.bytes, from->front.v[i], (u16)option});
+  }
+}
+
+// Slots of tensors (those that are free are used again) and of what is held.
+static void make_slots(solver *s) {
+  const splits_problem *p = s->p;
+  bool *used = ZNEWN(s->a, bool, p->ntensors + 1);
+  u32 *first = NEWN(s->a, u32, p->ntensors + 1); // operator that makes it, of a weight reads it
+  for (u32 t = 0; t < p->ntensors; t++) s->slot[t] = first[t] = ~0u;
+  for (u32 i = 0; i < p->nops; i++) {
+    const splits_op *x = &p->op[i];
+    for (u32 k = 0; k < x->nopd + x->nres; k++) {
+      const u32 t = k < x->nopd ? x->opd[k] : x->res[k - x->nopd];
+      if (first[t] == ~0u) first[t] = i;
+      s->last[t] = i + 1;
+    }
+  }
+  for (u32 i = 0; i < p->nops; i++) {
+    const splits_op *x = &p->op[i];
+    for (u32 k = 0; k < x->nopd + x->nres; k++) {
+      const u32 t = k < x->nopd ? x->opd[k] : x->res[k - x->nopd];
+      if (s->slot[t] != ~0u) continue;
+      u32 j = 0;
+      while (used[j]) j++;
+      used[j] = true, s->slot[t] = j, s->nslots = MAX(s->nslots, j + 1);
+    }
+    for (u32 t = 0; t < p->ntensors; t++)
+      if (s->last[t] == i + 1) used[s->slot[t]] = false;
+    for (u32 j = 0; x->tie && j < i && !s->hold[i]; j++)
+      if (p->op[j].tie == x->tie) s->hold[i] = s->hold[j];
+    if ((x->tie || x->named) && !s->hold[i]) s->hold[i] = ++s->nheld;
+  }
+}
+
+static int by_choice(const void *x, const void *y) {
+  const splits_choice *p = x, *q = y;
+  return p->time_ps != q->time_ps ? (p->time_ps < q->time_ps ? -1 : 1)
+         : p->bytes != q->bytes   ? (p->bytes < q->bytes ? -1 : 1)
+                                  : 0;
+}
+
+static void tell(solver *s, arena *a) {
+  u32 n = 0;
+  for (u32 i = 0; i < s->cut.n; i++) n += s->cut.v[i].front.n;
+  splits_choice *v = NEWN(a, splits_choice, n + 1);
+  n = 0;
+  for (u32 i = 0; i < s->cut.n; i++)
+    for (u32 k = 0; k < s->cut.v[i].front.n; k++) {
+      u32 at = s->cut.v[i].front.v[k];
+      u16 *option = NEWN(a, u16, s->p->nops + 1);
+      v[n++] = (splits_choice){s->points.v[at].time_ps, s->points.v[at].bytes, option};
+      for (u32 op = s->p->nops; op-- > 0; at = s->points.v[at].before) option[op] = s->points.v[at].option;
+      if (s->most.ps_per_byte > 0) splits_price(s->p, option, &v[n - 1].time_ps, &v[n - 1].bytes);
+    }
+  qsort(v, n, sizeof *v, by_choice);
+  s->out->v = v, s->out->n = n;
+}
+
+// One pass over all operators.
+static bool pass(solver *s, arena *a) {
+  const splits_problem *p = s->p;
+  live *of = NEWN(s->a, live, s->nslots + 1);
+  u16 *held = ZNEWN(s->a, u16, s->nheld + 1);
+  for (u32 i = 0; i < s->nslots; i++) of[i] = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
+  memset(&s->made, 0, sizeof s->made), memset(&s->seen, 0, sizeof s->seen);
+  s->points.n = 0;
+  *vec_push(s->a, &s->points) = (point){0};
+  s->now = s->next = arena_new();
+  *vec_push(s->next, &state_of(s, of, held)->front) = 0;
+  s->cut.v = s->made.v, s->cut.n = s->made.n;
+  for (u32 op = 0; op < p->nops && s->cut.n; op++) {
+    s->next = arena_new();
+    memset(&s->made, 0, sizeof s->made), memset(&s->seen, 0, sizeof s->seen);
+    for (u32 i = 0; i < s->cut.n; i++)
+      for (u32 k = 0; k < p->op[op].noptions; k++) extend(s, op, &s->cut.v[i], k, of, held);
+    s->out->states += s->made.n;
+    if (s->steps > s->most.steps) s->most.states = MIN(s->most.states, BEAM);
+    cut_down(s);
+    arena_free(s->now);
+    s->now = s->next;
+    if (s->most.all && (!s->out->exact || s->steps > s->most.steps)) s->made.n = 0;
+    s->cut.v = s->made.v, s->cut.n = s->made.n, s->cut.cap = s->made.cap;
+  }
+  s->out->points += s->points.n;
+  tell(s, a);
+  arena_free(s->now);
+  return s->out->n > 0;
+}
+
+// What a tensor between a named operator and the others costs at most to be in another state: with that more than the
+// fastest solution, one with other named options is beaten by the fastest and conversions.
+static i64 slack_of(const solver *s) {
+  const splits_problem *p = s->p;
+  i64 slack = 0;
+  for (u32 i = 0; i < p->nops; i++) {
+    const splits_op *x = &p->op[i];
+    for (u32 k = 0; x->named && k < x->nopd + x->nres; k++) {
+      const splits_tensor *t = &p->tensor[k < x->nopd ? x->opd[k] : x->res[k - x->nopd]];
+      i64 most = 0;
+      for (u32 q = 0; q < t->nstates * t->nstates; q++) most = MAX(most, t->convert[q]);
+      i64 bytes = 0;
+      for (u32 q = 0; q < t->nstates && t->bytes; q++) bytes = MAX(bytes, t->bytes[q]);
+      slack += (p->forwards + 2) * most + cost_of(s, 0, bytes);
+    }
+  }
+  return slack;
+}
+
+static void find_rest(solver *s) {
+  s->rest = ZNEWN(s->a, i64, s->p->nops + 1);
+  for (u32 i = s->p->nops; i-- > 0;) {
+    i64 least = INT64_MAX;
+    for (u32 k = 0; k < s->p->op[i].noptions; k++) {
+      const splits_option *o = &s->p->op[i].option[k];
+      least = MIN(least, cost_of(s, o->time_ps, o->bytes));
+    }
+    s->rest[i] = s->rest[i + 1] + (least == INT64_MAX ? 0 : least);
+  }
+}
+
+static i64 least_cost(const solver *s) {
+  i64 least = INT64_MAX;
+  for (u32 k = 0; k < s->out->n; k++)
+    least = MIN(least, cost_of(s, s->out->v[k].time_ps, s->out->v[k].bytes));
+  return least;
+}
+
+// After a pass that gave up states: solutions that there are. Of every option of the first operator, if it is named, the slowest
+// that is wanted.
+static void find_bounds(solver *s) {
+  const splits_problem *p = s->p;
+  const i64 most = least_cost(s) + slack_of(s);
+  s->bound = most;
+  if (!p->op[0].named || s->hold[0] != 1) return;
+  const u32 n = p->op[0].noptions;
+  i64 *of = ZNEWN(s->a, i64, n + 1);
+  for (u32 k = 0; k < s->out->n; k++) {
+    i64 *x = &of[s->out->v[k].option[0]];
+    *x = MAX(*x, MIN(cost_of(s, s->out->v[k].time_ps, s->out->v[k].bytes), most));
+  }
+  for (u32 k = 0; k < n; k++)
+    if (!of[k]) of[k] = most;
+  s->bound_of = of;
+}
+
+static void find_last(solver *s) {
+  const splits_problem *p = s->p;
+  s->last_of = ZNEWN(s->a, bool, p->nops + 1);
+  for (u32 i = 0; i < p->nops; i++) {
+    bool more = p->op[i].named || !s->hold[i];
+    for (u32 j = 0; j < p->nops && p->op[i].tie; j++)
+      more = more || (p->op[j].tie == p->op[i].tie && (j > i || p->op[j].named));
+    s->last_of[i] = !more;
+  }
+}
+
+bool splits_solve(arena *a, const splits_problem *p, const splits_limits *limits, splits_solution *out) {
+  solver s = {.p = p, .a = arena_new(), .out = out, .bound = INT64_MAX};
+  *out = (splits_solution){.exact = true};
+  if (limits) s.most = *limits;
+  if (!s.most.states) s.most.states = 8192;
+  if (!s.most.points) s.most.points = 64;
+  if (!s.most.steps) s.most.steps = STEPS;
+  s.last = ZNEWN(s.a, u32, p->ntensors + 1), s.slot = NEWN(s.a, u32, p->ntensors + 1);
+  s.hold = ZNEWN(s.a, u32, p->nops + 1);
+  make_slots(&s);
+  find_rest(&s), find_last(&s);
+  if (s.most.fastest && p->nops > BEAM_FROM) { // some solution first: what is slower in part is not looked at
+    const u32 states = s.most.states;
+    s.most.states = BEAM;
+    if (pass(&s, a)) find_bounds(&s);
+    s.most.states = states, out->exact = true;
+  }
+  const bool found = pass(&s, a);
+  arena_free(s.a);
+  return found;
+}

@@ -1,0 +1,127 @@
+// splits_ops.h - the operators of a program, in which ways each can be split over one axis, and what that costs in a plan:
+// the problems of splits.h. What prices need is read from the laws and from gradients of single operators.
+#ifndef HEDDLE_PLAN_LIES_OPS_H
+#define HEDDLE_PLAN_LIES_OPS_H
+#include "plan/internal.h"
+
+// One way to split an operator. WAY_INDEX: an index of one letter, `extent` long, its neighbours `inner` elements of the letter
+// apart. WAY_APART: the same of a letter that must stay whole, where the operator is decomposed (decompose.c).
+typedef enum { WAY_WHOLE, WAY_SUM, WAY_INDEX, WAY_APART } way_kind;
+typedef struct {
+  u8 kind, letter;
+  bool batch; // the index of the batch
+  i64 extent, inner;
+} splits_way;
+typedef struct {
+  func fn;
+  u32 index; // of the instruction, from 0
+  const law *l;
+  const char *const *letter; // names
+  u32 nways;
+  splits_way *way;
+  bool fixed;   // depends on constants alone: made where it is needed, and not split
+  bool follows; // in whatever way the instruction before it in its chain: `leader`
+  u32 leader;
+  // Alone with its gradient, in the model's program: forward instructions, then backward ones
+  func form;
+  const classes *k;
+  u32 nforward, nlikened, nbackward,
+      nopd;                     // body: forward, likened values without a price, backward up to nbackward
+  const bool *again, *gradient; // by operand: does the backward read it, has it a gradient
+  const bool *kept;             // by result: does the backward read it
+} splits_instr;
+typedef struct {
+  func f;
+  bool known;      // of tensors and operators that this reads
+  const char *why; // it is not
+  splits_instr *v; // body.n
+} splits_func;
+typedef struct {
+  planner *pl;
+  arena *a;
+  prog *p; // of forms
+  bool train;
+  const classes *k; // of the source
+  u32 batch;        // its class; 0: there is none
+  splits_func *fn;  // by function of the source
+} splits_model;
+splits_model *splits_model_new(planner *pl, arena *a, bool train);
+void splits_model_free(splits_model *m);
+
+// The stride of the letter that a way has over an axis of `ways` ranks where the batch is in `parts` already; 0: it does not
+// divide. *uneven: in pieces that differ by one element.
+i64 splits_stride(const splits_instr *x, const splits_way *w, u32 ways, u32 parts, bool *uneven);
+// The class and stride of an atom of the form that a split of a letter falls on. False: on several.
+bool splits_class_of(const splits_model *m, const splits_instr *x, u32 letter, i64 stride, u32 *class,
+                     i64 *within);
+
+// ---- what it costs (splits_cost.c) --------------------------------------------------------------------------
+// What prices depend on: devices of the plan, of which `ways` next to each other are the axis; into how many pieces the batch is
+// cut, over data ranks and microbatches; how many microbatches a step has, and of how many activations are kept at a
+// time; what a weight takes with what belongs to it.
+typedef struct {
+  u32 ranks, ways, data, micro, held;
+  u32 zero;
+  bool train, again; // again: functions are computed again in the backward
+  u32 recompute;     // number of the word, for comparison; marked: by function and instruction, NULL: none
+  const bool *const *marked;
+  optim_opts optim;
+  splits_limits limits;
+} splits_terms;
+// May the instruction be split in that way under the rules? NULL: in any.
+typedef bool splits_allowed(void *arg, const splits_instr *x, const splits_way *w, u32 ways);
+typedef struct {
+  const splits_model *m;
+  cost_model *k;
+  splits_terms t;
+  splits_allowed *allowed;
+  void *arg;
+  arena *a;
+  prog *p; // of prices
+  u8 axis, time;
+  group all;
+  i64 *ps; // room for a price of every rank
+  key_table convert_keys;
+  VEC(const i64 *) converts;
+} splits_prices;
+typedef struct {
+  layout lay[LIES_MOST];
+  u32 n;
+} splits_lies; // layouts of a tensor's states
+// The problem of one function, with an operator for every parameter and result in front and at the end, or of main, with
+// one for every call.
+typedef struct {
+  func f;
+  splits_problem p;
+  splits_lies *lies; // by tensor: values of f
+  u32 *instr;        // by operator: number from 1 of the (first) instruction; 0: a parameter or a result
+  const u8 **way;    // [operator][option]: of the (first) instruction
+  splits_solution s;
+  u32 ncalls;
+} splits_sheet;
+bool splits_prices_open(splits_prices *x, const splits_model *m, cost_model *k, const splits_terms *t,
+                        splits_allowed *allowed, void *arg);
+void splits_prices_close(splits_prices *x);
+// Solves all functions, then main. NULL: no operator can be split so, or there is no price. fn: by function of the
+// source. In x->a.
+typedef struct {
+  splits_sheet *fn;
+  const splits_sheet *main;
+} splits_answer;
+const splits_answer *splits_sheets(splits_prices *x);
+// The choice of main's solution as splits over axis `axis` of a plan. In `a`; how many.
+u32 splits_trans(const splits_prices *x, const splits_answer *s, u32 pick, u8 axis, arena *a,
+                 plan_trans **out);
+// The same by operator, for reports.
+typedef struct {
+  func fn;
+  u32 instr;
+  const splits_instr *x;
+  const splits_way *way;
+} splits_row;
+u32 splits_rows(const splits_prices *x, const splits_answer *s, u32 pick, arena *a, splits_row **out);
+// By call of main, then of what stands before, between and after the calls (added to the nearest call): ps of one microbatch,
+// bytes of weights and what belongs to them as t says, bytes kept for one microbatch. Returns the number of calls.
+u32 splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick, arena *a,
+                  i64 **time_ps, i64 **fixed, i64 **kept);
+#endif

@@ -1,0 +1,360 @@
+// splits_rules.c - rules about splits, read from YAML: which operators they are about, and what they allow. Every rule must
+// match something, and every letter and dimension must be one of what it matches: mistakes are located.
+#include "plan/splits_rules.h"
+#include <errno.h>
+#include <stdlib.h>
+
+typedef enum { WHOLE_MAY, WHOLE_NEVER, WHOLE_ONLY } whole_rule;
+typedef struct {
+  bool **match; // by function and instruction, from 0
+  u32 nletters, ndims, ndegrees;
+  const char **letter;
+  u32 (*dim)[2]; // operand and dimension
+  u32 *degree;
+  bool has_letters, has_dims, has_degrees, again;
+  whole_rule whole;
+} rule;
+struct splits_rules {
+  u32 n;
+  rule *v;
+  planner *pl;
+};
+typedef struct {
+  planner *pl;
+  ctx *c;
+  arena *a;
+  bool failed;
+} reader;
+
+static void bad(reader *r, const ynode *y, const char *fmt, ...) PRINTF_LIKE(3, 4);
+static void bad(reader *r, const ynode *y, const char *fmt, ...) {
+  va_list ap;
+  char text[512];
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  diag(r->c, E_RULES, y->at, "%s", text);
+  r->failed = true;
+}
+
+// ---- what a rule is about -----------------------------------------------------------------------------------
+static bool globs(const char *pattern, const char *text) {
+  for (; *pattern && *pattern != '*'; pattern++, text++)
+    if (!*text || (*pattern != '?' && *pattern != *text)) return false;
+  if (!*pattern) return !*text;
+  for (;; text++) {
+    if (globs(pattern + 1, text)) return true;
+    if (!*text) return false;
+  }
+}
+
+typedef bool each_name(void *arg, const char *name);
+
+// All names that an instruction goes by: its node in the model, its function, FUNCTION:NUMBER, weights that it reads, its results.
+// Ends, and returns true, at the first that `each` takes.
+static bool names_of(const reader *r, func f, u32 index, each_name *each, void *arg) {
+  const prog *p = planner_source(r->pl);
+  const func_info *fi = func_get(p, f);
+  const instr *in = &fi->body.v[index];
+  const loc_info *at = loc_get(r->c, in->where);
+  const char *fn = sym_str(r->c, fi->name);
+  if (at && at->node.i && each(arg, sym_str(r->c, at->node))) return true;
+  if (each(arg, fn) || each(arg, arena_printf(r->a, "%s:%u", fn, index + 1))) return true;
+  for (u32 k = 0; k < instr_nopd(fi, in); k++) {
+    const value v = opd_of(fi, in, k);
+    const char *name = sym_str(r->c, fi->values.v[v].name);
+    if (!val(fi, v)->def && *name && each(arg, name)) return true;
+  }
+  for (u32 k = 0; k < in->nres; k++) {
+    const char *name = sym_str(r->c, fi->values.v[in->res + k].name);
+    if (*name && each(arg, name)) return true;
+  }
+  return false;
+}
+
+static bool matches(void *arg, const char *name) { return globs(arg, name); }
+static bool offers(void *arg, const char *name) {
+  near_try(arg, name);
+  return false;
+}
+
+static bool is_operator(const prog *p, func f, u32 index) {
+  const u16 op = func_get(p, f)->body.v[index].op;
+  return op != OP_call && op != OP_pack && op != OP_unpack && !(op_row_of((opcode)op)->flags & OPF_META);
+}
+
+static void find_matches(reader *r, const ynode *y, rule *out) {
+  const ynode *op = yaml_get(y, "op"), *node = yaml_get(y, "node");
+  const prog *p = planner_source(r->pl);
+  const u32 nf = planner_funcs(r->pl);
+  const char *what = op && op->kind == Y_SCALAR ? op->str : NULL,
+             *where = node && node->kind == Y_SCALAR ? node->str : NULL;
+  if (op && !what) bad(r, op, "`op` must be the name of an operator");
+  if (node && !where) bad(r, node, "`node` must be a name or a pattern");
+  if (!op && !node) bad(r, y, "a rule says what it is about: `op` or `node`");
+  if (what && op_find(what, strlen(what)) == OP_none) {
+    const char *near = op_near(what, strlen(what));
+    bad(r, op, "unknown operator `%s`", what);
+    if (near) diag_hint(r->c, "did you mean `%s`?", near);
+  }
+  if (r->failed) return;
+  u32 n = 0;
+  near_name near = near_to(where ? where : what, strlen(where ? where : what));
+  out->match = ZNEWN(r->a, bool *, nf + 1);
+  for (u32 f = 1; f < nf; f++) {
+    const func_info *fi = func_get(p, (func){f});
+    out->match[f] = ZNEWN(r->a, bool, fi->body.n + 1);
+    for (u32 i = 0; i < fi->body.n; i++) {
+      if (!is_operator(p, (func){f}, i)) continue;
+      const char *name = op_row_of((opcode)fi->body.v[i].op)->name;
+      if (what && strcmp(what, name)) {
+        if (!where) near_try(&near, name);
+        continue;
+      }
+      if (where && !names_of(r, (func){f}, i, matches, (void *)where)) {
+        names_of(r, (func){f}, i, offers, &near);
+        continue;
+      }
+      out->match[f][i] = true, n++;
+    }
+  }
+  if (n) return;
+  if (where && what)
+    bad(r, node, "no %s of the model is called `%s`", what, where);
+  else if (where)
+    bad(r, node, "no operator of the model is called `%s`", where);
+  else
+    bad(r, op, "the model has no %s", what);
+  if (near.name)
+    diag_hint(r->c, "the nearest is `%s`", near.name);
+  else
+    diag_hint(
+        r->c,
+        "`heddle plan --auto` lists the operators with their functions and weights; * stands for anything");
+}
+
+// ---- what it allows -----------------------------------------------------------------------------------------
+// Does a matched operator have a letter of that name that may be split? The letters that there are, and which is nearest.
+static void check_letter(reader *r, const ynode *y, const rule *w) {
+  const prog *p = planner_source(r->pl);
+  near_name near = near_to(y->str, strlen(y->str));
+  strbuf all = {.a = r->a};
+  const char *of = "";
+  bool whole = false;
+  for (u32 f = 1; f < planner_funcs(r->pl); f++) {
+    const func_info *fi = func_get(p, (func){f});
+    for (u32 i = 0; i < fi->body.n; i++) {
+      if (!w->match[f][i]) continue;
+      const law *l = plan_law(r->pl, (func){f}, i);
+      const char *const *name = l ? law_letter_names(r->a, l) : NULL;
+      const bool first = !all.n;
+      for (u32 k = 0; l && k < l->nletters; k++) {
+        const bool may = law_whole_reason((opcode)fi->body.v[i].op, l, k) == WHOLE_NOT;
+        if (!strcmp(name[k], y->str) && may) return;
+        whole |= !may && (name[k][0] | 32) == (y->str[0] | 32) && !strcmp(name[k] + 1, y->str + 1);
+        if (may) near_try(&near, name[k]);
+        if (may && first) sb_fmt(&all, "%s%s", all.n ? " " : "", name[k]);
+      }
+      if (first) of = op_row_of((opcode)fi->body.v[i].op)->name;
+    }
+  }
+  bad(r, y, whole ? "%s must have %s whole" : "%s has no letter `%s`", of, y->str);
+  if (all.n)
+    diag_hint(r->c, near.name && strlen(y->str) > 1 ? "did you mean `%s`?" : "letters that may be split: %s",
+              near.name && strlen(y->str) > 1 ? near.name : sb_str(&all));
+  else
+    diag_hint(r->c, "whole: only");
+}
+
+static bool is_list(reader *r, const ynode *y, const char *key) {
+  if (y->kind != Y_SEQ) bad(r, y, "`%s` must be a list", key);
+  return y->kind == Y_SEQ;
+}
+
+static void read_letters(reader *r, const ynode *y, rule *w) {
+  if (!y || !is_list(r, y, "letters")) return;
+  w->has_letters = true;
+  w->letter = NEWN(r->a, const char *, y->n + 1);
+  for (u32 k = 0; k < y->n && !r->failed; k++) {
+    if (y->item[k]->kind != Y_SCALAR || !*y->item[k]->str) {
+      bad(r, y->item[k], "a letter is a name, such as `n`");
+      return;
+    }
+    check_letter(r, y->item[k], w);
+    w->letter[w->nletters++] = y->item[k]->str;
+  }
+}
+
+static bool read_number(reader *r, const ynode *y, u32 least, u32 *out) {
+  char *end = NULL;
+  errno = 0;
+  const long long v = y->kind == Y_SCALAR ? strtoll(y->str, &end, 10) : -1;
+  if (y->kind != Y_SCALAR || end == y->str || *end || errno || v < least || v > CHOICE_MOST) {
+    bad(r, y, "expected an integer, %u or more", least);
+    return false;
+  }
+  *out = (u32)v;
+  return true;
+}
+
+static void read_dims(reader *r, const ynode *y, rule *w) {
+  const prog *p = planner_source(r->pl);
+  if (!y || !is_list(r, y, "dims")) return;
+  w->has_dims = true;
+  w->dim = arena_alloc(r->a, sizeof *w->dim * (y->n + 1));
+  for (u32 k = 0; k < y->n && !r->failed; k++) {
+    const ynode *e = y->item[k];
+    u32 *d = w->dim[w->ndims];
+    if (e->kind != Y_SEQ || e->n != 2) {
+      bad(r, e, "a dimension is [OPERAND, DIMENSION], both from 0");
+      diag_hint(r->c, "dims: [[1, 0], [1, 1]]");
+      return;
+    }
+    if (!read_number(r, e->item[0], 0, &d[0]) || !read_number(r, e->item[1], 0, &d[1])) return;
+    bool any = false;
+    u32 most[2] = {0, 0};
+    const char *of = "";
+    for (u32 f = 1; f < planner_funcs(r->pl); f++)
+      for (u32 i = 0; i < func_get(p, (func){f})->body.n; i++) {
+        const law *l = w->match[f][i] ? plan_law(r->pl, (func){f}, i) : NULL;
+        if (!l) continue;
+        of = op_row_of((opcode)func_get(p, (func){f})->body.v[i].op)->name;
+        most[0] = MAX(most[0], l->nopd);
+        if (d[0] < l->nopd) most[1] = MAX(most[1], l->opd[d[0]].nd);
+        any |= d[0] < l->nopd && d[1] < l->opd[d[0]].nd;
+      }
+    if (!any && d[0] >= most[0])
+      bad(r, e->item[0], "operand %u: %s has %u operands, from 0", d[0], of, most[0]);
+    else if (!any)
+      bad(r, e->item[1], "dimension %u: operand %u of %s has %u dimensions, from 0", d[1], d[0], of, most[1]);
+    w->ndims++;
+  }
+}
+
+static void read_degrees(reader *r, const ynode *y, rule *w) {
+  if (!y || !is_list(r, y, "degrees")) return;
+  w->has_degrees = true;
+  w->degree = NEWN(r->a, u32, y->n + 1);
+  for (u32 k = 0; k < y->n; k++)
+    if (read_number(r, y->item[k], 1, &w->degree[w->ndegrees])) w->ndegrees++;
+}
+
+// One of several words; 0 if it is none of them.
+static u32 read_word(reader *r, const ynode *y, const char *key, const char *const *words) {
+  near_name near = near_to(y->kind == Y_SCALAR ? y->str : "", y->kind == Y_SCALAR ? strlen(y->str) : 0);
+  strbuf all = {.a = r->a};
+  for (u32 k = 0; words[k]; k++) {
+    if (y->kind == Y_SCALAR && !strcmp(words[k], y->str)) return k;
+    near_try(&near, words[k]);
+    sb_fmt(&all, "%s%s", k ? ", " : "", words[k]);
+  }
+  bad(r, y, "`%s` is one of: %s", key, sb_str(&all));
+  if (near.name) diag_hint(r->c, "did you mean `%s`?", near.name);
+  return 0;
+}
+
+static void known_keys(reader *r, const ynode *y, const char *const *keys) {
+  for (u32 i = 0; i < y->n; i++) {
+    near_name near = near_to(y->key[i]->str, strlen(y->key[i]->str));
+    u32 k = 0;
+    while (keys[k] && strcmp(keys[k], y->key[i]->str)) near_try(&near, keys[k++]);
+    if (keys[k]) continue;
+    bad(r, y->key[i], "unknown key `%s`", y->key[i]->str);
+    if (near.name) diag_hint(r->c, "did you mean `%s`?", near.name);
+  }
+}
+
+static void read_rule(reader *r, const ynode *y, rule *w) {
+  static const char *const keys[] = {"op", "node", "letters", "dims", "whole", "degrees", "recompute", NULL},
+                           *const wholes[] = {"may", "never", "only", NULL},
+                           *const truths[] = {"false", "true", NULL};
+  *w = (rule){0};
+  if (y->kind != Y_MAP) {
+    bad(r, y, "a rule is a map");
+    diag_hint(r->c, "- {op: matmul, letters: [n]}");
+    return;
+  }
+  known_keys(r, y, keys);
+  find_matches(r, y, w);
+  if (r->failed) return;
+  read_letters(r, yaml_get(y, "letters"), w);
+  read_dims(r, yaml_get(y, "dims"), w);
+  read_degrees(r, yaml_get(y, "degrees"), w);
+  const ynode *whole = yaml_get(y, "whole"), *again = yaml_get(y, "recompute");
+  if (whole) w->whole = (whole_rule)read_word(r, whole, "whole", wholes);
+  if (again) w->again = read_word(r, again, "recompute", truths);
+  if (!w->has_letters && !w->has_dims && !w->has_degrees && !whole && !again)
+    bad(r, y, "the rule allows everything: it says neither letters, dims, degrees, whole nor recompute");
+}
+
+splits_rules *splits_rules_read(planner *pl, arena *a, sym file, const char *text, size_t n) {
+  static const char *const keys[] = {"rules", NULL};
+  ctx *c = planner_source(pl)->c;
+  reader r = {pl, c, a, false};
+  const ynode *top = yaml_parse(c, a, file, text, n);
+  if (!top) return NULL;
+  if (top->kind == Y_MAP) known_keys(&r, top, keys);
+  const ynode *y = top->kind == Y_MAP ? yaml_get(top, "rules") : NULL;
+  if (!r.failed && (!y || y->kind != Y_SEQ)) {
+    bad(&r, y ? y : top, "`rules` must be a list of rules");
+    diag_hint(c, "rules:\n  - {op: matmul, letters: [n]}");
+  }
+  if (r.failed) return NULL;
+  splits_rules *x = NEW(a, splits_rules);
+  *x = (splits_rules){.n = y->n, .v = NEWN(a, rule, y->n + 1), .pl = pl};
+  bool failed = false;
+  for (u32 k = 0; k < y->n; k++) {
+    read_rule(&r, y->item[k], &x->v[k]);
+    failed |= r.failed, r.failed = false;
+  }
+  return failed ? NULL : x;
+}
+
+// ---- questions ----------------------------------------------------------------------------------------------
+static bool among(const rule *w, u32 ways) {
+  for (u32 k = 0; k < w->ndegrees; k++)
+    if (w->degree[k] == ways) return true;
+  return false;
+}
+
+static bool has_letter(const rule *w, const char *name) {
+  for (u32 k = 0; k < w->nletters; k++)
+    if (!strcmp(w->letter[k], name)) return true;
+  return false;
+}
+
+static bool has_dim(const rule *w, const law *l, u32 letter) {
+  for (u32 k = 0; k < w->ndims; k++) {
+    if (w->dim[k][0] >= l->nopd || w->dim[k][1] >= l->opd[w->dim[k][0]].nd) continue;
+    const law_dim *d = &l->opd[w->dim[k][0]].dim[w->dim[k][1]];
+    for (u32 j = 0; j < d->n; j++)
+      if (d->f[j] == letter) return true;
+  }
+  return false;
+}
+
+bool splits_rules_allow(void *rules, const splits_instr *x, const splits_way *w, u32 ways) {
+  const splits_rules *r = rules;
+  const bool splits = w->kind == WAY_INDEX || w->kind == WAY_APART;
+  for (u32 k = 0; k < r->n; k++) {
+    const rule *y = &r->v[k];
+    if (!y->match[x->fn.i][x->index]) continue;
+    const bool off = y->has_degrees && !among(y, ways); // at this degree it stays whole
+    if (splits ? off || y->whole == WHOLE_ONLY : y->whole == WHOLE_NEVER && !off && w->kind == WAY_WHOLE)
+      return false;
+    if (splits && y->has_letters && !has_letter(y, x->letter[w->letter])) return false;
+    if (splits && y->has_dims && !has_dim(y, x->l, w->letter)) return false;
+  }
+  return true;
+}
+
+u32 splits_rules_again(const splits_rules *r, arena *a, const struct plan_again **out) {
+  const prog *p = planner_source(r->pl);
+  VEC(struct plan_again) v = {0};
+  for (u32 k = 0; k < r->n; k++)
+    for (u32 f = 1; r->v[k].again && f < planner_funcs(r->pl); f++)
+      for (u32 i = 0; i < func_get(p, (func){f})->body.n; i++)
+        if (r->v[k].match[f][i]) *vec_push(a, &v) = (struct plan_again){{f}, i + 1};
+  *out = v.v;
+  return v.n;
+}

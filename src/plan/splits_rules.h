@@ -1,0 +1,10 @@
+// splits_rules.h - rules about splits, from a YAML file (docs/auto.md).
+#ifndef HEDDLE_PLAN_SPLITS_RULES_H
+#define HEDDLE_PLAN_SPLITS_RULES_H
+#include "plan/splits_ops.h"
+
+bool splits_rules_allow(void *rules, const splits_instr *x, const splits_way *w,
+                        u32 ways); // a splits_allowed
+u32 splits_rules_again(const splits_rules *r, arena *a,
+                       const struct plan_again **out); // what is computed again
+#endif

@@ -1,0 +1,108 @@
+// auto.c - which operator is split how, and the best hybrid beside it.
+#include "report/internal.h"
+
+static const char *text_of(arena *a, cell x) {
+  strbuf b = {.a = a};
+  cell_print(&x, &b);
+  return sb_str(&b);
+}
+
+static const char *name_of(const prog *src, const func_info *f, value v) {
+  return sym_str(src->c, f->values.v[v].name);
+}
+
+// What an instruction reads that has a name: its weight, before anything else.
+static const char *reads(arena *a, const prog *src, const auto_row *row) {
+  const func_info *f = func_get(src, row->fn);
+  const instr *in = &f->body.v[row->instr - 1];
+  strbuf b = {.a = a};
+  for (u32 k = 0; k < instr_nopd(f, in); k++) {
+    const value v = opd_of(f, in, k);
+    if (v > f->nparams || f->params.v[v - 1].r != ROLE_WEIGHT) continue;
+    if (*name_of(src, f, v)) sb_fmt(&b, "%s%s", b.n ? ", " : "", name_of(src, f, v));
+  }
+  return sb_str(&b);
+}
+
+static const char *how(arena *a, const auto_row *row) {
+  if (row->whole) return "whole";
+  if (row->sum) return "sum passes";
+  if (row->follows) return "as its operand";
+  return arena_printf(a, "%s, dimension %u of %s %u", row->letter, row->dim,
+                      row->result ? "result" : "operand", row->operand);
+}
+
+static void put_rows(report *r, arena *a, const prog *src, const search_auto *s) {
+  static const column cols[] = {{"function", "function"}, {"instr", "instr"}, {"operator", "operator"},
+                                {"reads", "weights"},     {"split", "split"}, {"letter", NULL},
+                                {"extent", "extent"},     {"dim", NULL},      {"operand", NULL}};
+  report_table(r, "operators", cols, COUNT_OF(cols));
+  for (u32 k = 0; k < s->plan.nrows; k++) {
+    const auto_row *row = &s->plan.row[k];
+    const func_info *f = func_get(src, row->fn);
+    const bool split = row->letter != NULL;
+    report_row(r, (cell[]){cell_text(sym_str(src->c, f->name)), cell_i(CELL_INT, row->instr),
+                           cell_text(op_row_of((opcode)f->body.v[row->instr - 1].op)->name),
+                           cell_text(reads(a, src, row)), cell_text(how(a, row)), cell_text(row->letter),
+                           split ? cell_i(CELL_INT, row->extent) : cell_none(),
+                           split ? cell_i(CELL_INT, row->dim) : cell_none(),
+                           split && !row->result ? cell_i(CELL_INT, row->operand) : cell_none()});
+  }
+}
+
+static void put_plans(report *r, arena *a, const search_opts *o, const search_auto *s) {
+  static const column cols[] = {{"plan", ""},       {"strategy", "strategy"},     {"time_ps", "time"},
+                                {"times_best", ""}, {"samples_per_s", "samples"}, {"peak_bytes", "memory"}};
+  report_table(r, "plans", cols, COUNT_OF(cols));
+  const double best = (double)s->time_ps;
+  const search_point *hybrid = s->hybrids.nfit ? &s->hybrids.point[0] : NULL;
+  const struct {
+    const char *what;
+    const strategy *s;
+    i64 ps, bytes;
+    bool there;
+  } v[] = {{s->automatic ? "automatic" : "answer", &s->s, s->time_ps, s->peak_bytes, true},
+           {"hybrid, same degrees", &s->same.s, s->same.time_ps, s->same.peak_bytes, s->has_same},
+           {"hybrid, any degrees", hybrid ? &hybrid->s : NULL, hybrid ? hybrid->time_ps : 0,
+            hybrid ? hybrid->peak_bytes : 0, hybrid != NULL}};
+  for (u32 k = 0; k < COUNT_OF(v); k++) {
+    if (!v[k].there) continue;
+    report_row(
+        r, (cell[]){cell_text(v[k].what), cell_text(strategy_str(a, v[k].s)), cell_i(CELL_PS, v[k].ps),
+                    cell_x(CELL_TIMES, (double)v[k].ps / best),
+                    o->batch ? cell_x(CELL_PER_S, (double)o->batch / ((double)v[k].ps * 1e-12)) : cell_none(),
+                    cell_i(CELL_BYTES, v[k].bytes)});
+  }
+}
+
+void report_auto(report *r, arena *a, const prog *src, const search_about *about, const search_opts *o,
+                 const search_auto *s) {
+  report_fact(r, "model", "model", cell_text(about->model));
+  report_fact(r, "parameter_dtypes", "weights", cell_text(about->types));
+  report_fact(r, "machine", "machine", cell_text(about->machine));
+  report_fact(r, "ranks", "ranks", cell_i(CELL_INT, about->ranks));
+  report_fact(r, "batch", "batch", o->batch ? cell_i(CELL_INT, o->batch) : cell_none());
+  report_line(r, "step", "%s", o->train ? "training" : "inference; --train plans a training step");
+  report_fact(r, "train", NULL, cell_i(CELL_BOOL, o->train));
+  report_fact(r, "automatic", NULL, cell_i(CELL_BOOL, s->automatic));
+  report_gap(r);
+  if (s->automatic) {
+    put_rows(r, a, src, s);
+    report_gap(r);
+  }
+  put_plans(r, a, o, s);
+  report_gap(r);
+  if (!s->automatic) report_line(r, "answer", "a hybrid: no automatic plan is faster");
+  report_line(r, "", "computes %s of the time, communicates %s, idles %s",
+              text_of(a, cell_x(CELL_SHARE, s->utilisation)), text_of(a, cell_x(CELL_SHARE, s->comm)),
+              text_of(a, cell_x(CELL_SHARE, s->bubble)));
+  report_line(r, "certificate",
+              "%u hybrids searched; splits by dynamic programming for %u degrees with a tensor axis%s,",
+              s->hybrids.space, s->degrees,
+              s->inexact ? arena_printf(a, " (%u of them not exact: too many states)", s->inexact) : "");
+  report_line(r, "", "%u of them simulated, those with the best estimates", s->simulated);
+  report_fact(r, "hybrids", NULL, cell_i(CELL_INT, s->hybrids.space));
+  report_fact(r, "degrees", NULL, cell_i(CELL_INT, s->degrees));
+  report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->simulated));
+  report_fact(r, "inexact", NULL, cell_i(CELL_INT, s->inexact));
+}

@@ -1,0 +1,231 @@
+// auto.c - heddle plan --auto: degrees around the dynamic program of policy/auto.c, held against all hybrids.
+//
+// Idea: all hybrids are searched as always; the space of that search has the degrees. For every one of them the dynamic
+// program gives splits, stages and an estimate of the step. The most promising are simulated, and so is nothing else: the
+// answer is the fastest plan that was simulated and fits, automatic or hybrid.
+#include "search/internal.h"
+#include <stdlib.h>
+
+enum { SIMULATED = 12, FITTED = 8 }; // plans that are simulated; splits that are sought again to fit
+
+typedef struct {
+  strategy s;
+  auto_plan plan;
+} candidate;
+typedef struct {
+  planner *pl;
+  arena *a;
+  const machine *m;
+  cost_model *k;
+  const search_opts *o;
+  search_auto *r;
+  splitter *x;
+  u32 n;
+  candidate *v;
+} finding;
+
+static hybrid_opts options(const finding *x, const strategy *s) {
+  search_point p = {.s = *s};
+  hybrid_opts h = search_hybrid(x->o, &p);
+  h.k = x->k, h.memory_bytes = x->o->memory_bytes;
+  return h;
+}
+
+// Time and bytes of a plan, as `heddle sim` has them. False: it cannot be applied.
+static bool simulate(const finding *x, arena *tmp, const plan *pn, sim_pipe_result *r) {
+  ctx *c = planner_source(x->pl)->c;
+  const sim_opts so = {
+      .mode = SIM_FOLDED, .bytes = x->o->bytes, .peak_only = true, .steady = search_steady(x->o)};
+  if (plan_has_probe(pn) && x->o->bytes == SIM_BYTES_HEDDLE) {
+    plan_probed about;
+    const u32 before = diag_errors(c);
+    prog *probe = plan_probe(x->pl, pn, x->k, tmp, false, &about);
+    const sim_stages *st = probe ? sim_stages_of(c, tmp, probe, x->k, &so, &about.pipeline) : NULL;
+    u32 n;
+    const sim_order *order;
+    const sim_line *line =
+        st && plan_line(c, tmp, pn, &about.graph, &n, &order) ? sim_line_new(tmp, st, order, n) : NULL;
+    if (line) sim_pipe(st, tmp, line, r);
+    prog_free(probe);
+    if (line || diag_errors(c) > before) return line != NULL;
+  }
+  prog *d = plan_apply(x->pl, pn, x->k);
+  sim_result s;
+  const bool ok = d && sim_run(c, tmp, d, x->k, &so, &s);
+  if (ok)
+    *r = (sim_pipe_result){.makespan_ps = s.makespan_ps,
+                           .period_ps = s.period_ps,
+                           .peak_bytes = s.peak_bytes,
+                           .over_bytes = sim_over_bytes(&s, x->m),
+                           .utilisation = s.utilisation,
+                           .comm = s.comm,
+                           .bubble = s.bubble};
+  prog_free(d);
+  return ok;
+}
+
+static bool fits(const finding *x, const sim_pipe_result *r) {
+  const i64 most = x->o->memory_bytes;
+  return most ? most < 0 || r->peak_bytes <= most : r->over_bytes <= 0;
+}
+
+// A plan that was simulated and fits becomes the answer if it is faster. Returns by how much it is too large.
+static i64 try_plan(finding *x, const candidate *c) {
+  ctx *ct = planner_source(x->pl)->c;
+  const u32 before = diag_count(ct);
+  arena *tmp = arena_new();
+  hybrid_opts h = options(x, &c->s);
+  h.splits = &c->plan.splits;
+  sim_pipe_result r;
+  const plan *pn = policy_hybrid(x->pl, tmp, &h);
+  x->r->simulated++;
+  const bool ran = pn && simulate(x, tmp, pn, &r);
+  if (ran && fits(x, &r) &&
+      (!x->r->time_ps || r.period_ps < x->r->time_ps ||
+       (r.period_ps == x->r->time_ps && r.peak_bytes < x->r->peak_bytes))) {
+    x->r->automatic = true, x->r->s = c->s, x->r->plan = c->plan;
+    x->r->time_ps = r.period_ps, x->r->alone_ps = r.makespan_ps, x->r->peak_bytes = r.peak_bytes;
+    x->r->utilisation = r.utilisation, x->r->comm = r.comm, x->r->bubble = r.bubble;
+  }
+  const i64 over = !ran || fits(x, &r)      ? 0
+                   : x->o->memory_bytes > 0 ? r.peak_bytes - x->o->memory_bytes
+                                            : r.over_bytes;
+  diag_truncate(ct, before);
+  arena_free(tmp);
+  return ran ? over + (over ? r.peak_bytes - over - c->plan.bytes : 0) : 0;
+}
+
+static int by_estimate(const void *x, const void *y) {
+  const candidate *p = x, *q = y;
+  if (p->plan.time_ps != q->plan.time_ps) return p->plan.time_ps < q->plan.time_ps ? -1 : 1;
+  return strategy_compare(&p->s, &q->s);
+}
+
+// May an automatic plan of these degrees be the answer? Not if products alone take longer than the best hybrid, or weights, split
+// over all ranks of a stage and the stages, do not fit.
+static bool is_promising(const finding *x, const search_point *p, double weights, i64 have) {
+  const strategy *s = &p->s;
+  const double d = s->dp.n, states = x->o->train && x->o->optim.kind >= OPTIM_ADAM ? 4 : 0;
+  const double each = 1 / (s->zero.n > 2 ? d : 1) +
+                      (x->o->train ? 1 / (s->zero.n > 1 ? d : 1) + states / (s->zero.n ? d : 1) : 0);
+  if (!p->bound_work && x->r->time_ps && p->bound_ps > x->r->time_ps) return false;
+  return x->o->memory_bytes < 0 || weights * each / s->tp.n / s->pp.n <= (double)have;
+}
+
+static double weights_of(const prog *src) {
+  const func_info *m = func_get(src, src->main);
+  double sum = 0;
+  for (u32 k = 0; k < m->nparams; k++)
+    if (m->params.v[k].r == ROLE_WEIGHT) sum += (double)shape_bytes(&val_type(src, m, k + 1)->s);
+  return sum;
+}
+
+// Degrees of the search with a tensor axis, each once: what hybrids split over it is not theirs to say.
+static void find_candidates(finding *x, const search_result *all) {
+  const double weights = weights_of(planner_source(x->pl));
+  i64 have = x->o->memory_bytes;
+  for (u32 q = 0; q < x->m->nranks && !x->o->memory_bytes; q++)
+    have = MAX(have, machine_kind_of(x->m, q)->usable_bytes);
+  x->v = NEWN(x->a, candidate, all->npoints + 1);
+  for (u32 k = 0; k < all->npoints; k++) {
+    const strategy *s = &all->point[k].s;
+    if (s->tp.n < 2 || s->replicas.nparts || s->coshard.n > 1 || s->tp_stages.nparts) continue;
+    if (s->sp.n || !choice_same(s->tables, choice_default(CHOICE_tables))) continue;
+    if (!is_promising(x, &all->point[k], weights, have)) continue;
+    candidate *c = &x->v[x->n];
+    *c = (candidate){.s = *s};
+    const hybrid_opts h = options(x, s);
+    if (!policy_auto(x->x, x->a, &h, &c->plan)) continue;
+    x->r->points += c->plan.points, x->r->inexact += !c->plan.exact;
+    x->n++;
+  }
+  x->r->degrees = x->n;
+  qsort(x->v, x->n, sizeof *x->v, by_estimate);
+}
+
+// What does not fit gets the fastest split that does, with so many bytes less than there are for what the estimate does not
+// know. False: there is none.
+static bool make_fit(finding *x, candidate *c, i64 less) {
+  hybrid_opts h = options(x, &c->s);
+  h.s.layers = choice_default(CHOICE_layers);
+  h.least_bytes = less;
+  auto_plan p;
+  if (!policy_auto_within(x->x, x->a, &h, &p) || !p.fits) return false;
+  x->r->points += p.points, x->r->inexact += !p.exact && c->plan.exact;
+  c->plan = p;
+  return true;
+}
+
+// In the order of estimates: the first of those that do not fit are made to, the others are left out.
+static void try_all(finding *x) {
+  u32 n = 0, fitted = 0;
+  for (u32 k = 0; k < x->n; k++) {
+    candidate c = x->v[k];
+    if (c.plan.fits || (fitted++ < FITTED && make_fit(x, &c, 0))) x->v[n++] = c;
+  }
+  qsort(x->v, n, sizeof *x->v, by_estimate);
+  for (u32 k = 0; k < n && x->r->simulated < SIMULATED; k++) {
+    candidate *c = &x->v[k];
+    c->s.layers = c->plan.layers;
+    const i64 over = try_plan(x, c);
+    if (over > 0 && fitted++ < 2 * FITTED && make_fit(x, c, over))
+      c->s.layers = c->plan.layers, try_plan(x, c);
+  }
+}
+
+static void search_same(finding *x, const cost_opts *costs) {
+  ctx *c = planner_source(x->pl)->c;
+  const u32 before = diag_count(c);
+  search_opts o = *x->o;
+  search_result r;
+  o.top = 1, o.plain = true;
+  static const choice_id degrees[] = {CHOICE_dp, CHOICE_tp, CHOICE_pp};
+  for (u32 k = 0; k < COUNT_OF(degrees); k++) {
+    choice_value *v = NEW(x->a, choice_value);
+    *v = x->r->s.of[degrees[k]];
+    o.space.of[degrees[k]] = (choice_set){.at = o.space.of[degrees[k]].at, .said = true, .n = 1, .v = v};
+  }
+  o.only = true;
+  x->r->has_same = search_run(c, x->a, planner_source(x->pl), x->m, costs, &o, &r) && r.nfit;
+  if (x->r->has_same) x->r->same = r.point[0];
+  diag_truncate(c, before);
+}
+
+bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *costs, const search_opts *o,
+                     const splits_rules *rules, search_auto *r) {
+  ctx *c = planner_source(pl)->c;
+  const u32 before = diag_count(c);
+  search_opts all = *o;
+  all.top = MAX(o->top, 1), all.plain = true;
+  static const choice_id also[] = {CHOICE_sp, CHOICE_tables}; // what hybrids may split over the axis
+  for (u32 k = 0; k < COUNT_OF(also); k++)
+    if (!all.space.of[also[k]].said) all.space.of[also[k]] = (choice_set){.said = true, .all = true};
+  *r = (search_auto){0};
+  finding x = {.pl = pl, .a = a, .m = m, .o = &all, .r = r, .k = cost_model_new(c, a, m, costs)};
+  if (!x.k) return false;
+  const bool any = search_run(c, a, planner_source(pl), m, costs, &all, &r->hybrids);
+  if (!any && !r->hybrids.npoints) return false;
+  const u32 said = diag_count(c);
+  if (any && !rules) {
+    const search_point *p = &r->hybrids.point[0];
+    r->s = p->s, r->time_ps = p->time_ps, r->alone_ps = p->alone_ps, r->peak_bytes = p->peak_bytes;
+    r->utilisation = p->utilisation, r->comm = p->comm, r->bubble = p->bubble;
+  }
+  x.x = policy_auto_new(pl, o->train, rules);
+  find_candidates(&x, &r->hybrids);
+  try_all(&x);
+  policy_auto_free(x.x);
+  diag_truncate(c, said);
+  if (!r->time_ps && any) {
+    diag_truncate(c, before);
+    diag(c, E_NO_PLAN, (loc){0},
+         "no automatic plan fits and keeps the rules: of %u degrees with a tensor axis, %u were simulated",
+         r->degrees, r->simulated);
+    diag_hint(c, r->degrees ? "rules that allow more, recompute=full or zero=3"
+                            : "degrees with tp > 1: --strategy 'tp=2'");
+  }
+  if (!r->time_ps) return false; // or the search said why
+  diag_truncate(c, before);
+  search_same(&x, costs);
+  return true;
+}

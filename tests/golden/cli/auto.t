@@ -1,0 +1,216 @@
+## heddle plan --auto: a split for every operator, and the best hybrid beside it.
+$ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x4 v100' --strategy 'tp=4 mb=1 recompute=none' --auto -o auto.plan
+model    gpt2:layers=2
+weights  f32
+machine  1x4 v100
+ranks    4
+batch    8
+step     training
+
+function  instr  operator       weights         split                        extent
+layer         1  layernorm      ln1.g, ln1.b    a, dimension 0 of operand 0       8
+layer         2  matmul         attn.qkv        a, dimension 0 of operand 0       8
+layer         3  add            attn.qkv.bias   a, dimension 0 of operand 0       8
+layer         4  split                          b, dimension 0 of operand 0       8
+layer         5  reshape                        a, dimension 0 of operand 0       8
+layer         6  reshape                        a, dimension 0 of operand 0       8
+layer         7  reshape                        a, dimension 0 of operand 0       8
+layer         8  scale                          a, dimension 0 of operand 0       8
+layer         9  einsum                         b, dimension 0 of operand 0       8
+layer        14  where                          a, dimension 0 of operand 1       8
+layer        15  softmax                        a, dimension 0 of operand 0       8
+layer        16  einsum                         b, dimension 0 of operand 0       8
+layer        17  reshape                        a, dimension 0 of operand 0       8
+layer        18  matmul         attn.out        a, dimension 0 of operand 0       8
+layer        19  add            attn.out.bias   a, dimension 0 of operand 0       8
+layer        20  add                            a, dimension 0 of operand 0       8
+layer        21  layernorm      ln2.g, ln2.b    a, dimension 0 of operand 0       8
+layer        22  matmul         mlp.up          a, dimension 0 of operand 0       8
+layer        23  add            mlp.up.bias     a, dimension 0 of operand 0       8
+layer        24  gelu                           a, dimension 0 of operand 0       8
+layer        25  matmul         mlp.down        a, dimension 0 of operand 0       8
+layer        26  add            mlp.down.bias   a, dimension 0 of operand 0       8
+layer        27  add                            a, dimension 0 of operand 0       8
+main          2  gather         wpe             b, dimension 1 of operand 0     768
+main          3  gather         wte             a, dimension 0 of operand 0  50,257
+main          4  add                            a, dimension 0 of operand 0       8
+main          7  layernorm      ln_f.g, ln_f.b  a, dimension 0 of operand 0       8
+main          8  einsum         wte             v, dimension 0 of operand 1  50,257
+main          9  cross_entropy                  as its operand
+
+                      strategy            time         samples    memory
+automatic             dp=1 tp=4 pp=1  68.87 ms  1.00x  116.2/s  1.33 GiB
+hybrid, same degrees  dp=1 tp=4 pp=1  72.24 ms  1.05x  110.7/s  1.44 GiB
+hybrid, any degrees   dp=1 tp=4 pp=1  72.24 ms  1.05x  110.7/s  1.44 GiB
+
+             computes 96.8 % of the time, communicates 3.2 %, idles 0.0 %
+certificate  1 hybrids searched; splits by dynamic programming for 1 degrees with a tensor axis,
+             1 of them simulated, those with the best estimates
+$ grep -c 'whole: true' auto.plan; head -2 auto.plan | tail -1; grep '^name' auto.plan
+0
+heddle-plan: 1
+name: "auto dp=1 tp=4 pp=1"
+$ heddle verify gpt2:layers=2 --batch 8 --train --plan auto.plan | grep verdict
+verdict    equal: the plan computes what the model computes, at the extents given above
+$ heddle sim gpt2:layers=2 --batch 8 --train --plan auto.plan --machine '1x4 v100' | grep 'time per step'
+time per step   68.87 ms
+$ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --json
+{
+  "model": "mlp-xs:layers=2",
+  "parameter_dtypes": "f32",
+  "machine": "1x2 v100",
+  "ranks": 2,
+  "batch": 64,
+  "train": true,
+  "automatic": false,
+  "plans": [
+    {"plan": "answer", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072},
+    {"plan": "hybrid, same degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072},
+    {"plan": "hybrid, any degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072}
+  ],
+  "hybrids": 3,
+  "degrees": 3,
+  "simulated": 3,
+  "inexact": 0
+}
+## The better one is the answer.
+$ heddle plan gpt2 --batch 8 --train --machine '1x4 v100' --strategy 'mb=1 zero=0 recompute=none' --auto | tail -8
+                      strategy            time         samples    memory
+automatic             dp=1 tp=4 pp=1  204.5 ms  1.00x  39.12/s  3.55 GiB
+hybrid, same degrees  dp=1 tp=4 pp=1  224.8 ms  1.10x  35.59/s  4.08 GiB
+hybrid, any degrees   dp=4 tp=1 pp=1  205.0 ms  1.00x  39.02/s  3.86 GiB
+
+             computes 96.2 % of the time, communicates 3.8 %, idles 0.0 %
+certificate  6 hybrids searched; splits by dynamic programming for 3 degrees with a tensor axis,
+             3 of them simulated, those with the best estimates
+## Constraints.
+$ printf 'rules:\n  - {op: matmul, letters: [n, k], whole: never}\n  - {op: layernorm, whole: only}\n' >r.yaml
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --constraints r.yaml | grep 'matmul\|layernorm'
+layer         1  layernorm      ln1.g, ln1.b    whole
+layer         2  matmul         attn.qkv        n, dimension 1 of operand 1       4
+layer        18  matmul         attn.out        k, dimension 2 of operand 0       4
+layer        21  layernorm      ln2.g, ln2.b    whole
+layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
+layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
+main          7  layernorm      ln_f.g, ln_f.b  whole
+$ printf 'rules:\n  - {node: "*", degrees: [4]}\n  - {node: "layer:15", recompute: true}\n' >r.yaml
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 recompute=none' --auto --constraints r.yaml -o auto.plan | grep -c whole
+29
+$ grep -A1 recompute: auto.plan
+recompute:
+  - {in: layer, instr: 15, op: softmax}
+## What is wrong with them.
+$ printf 'rules:\n  - {op: matmull, letters: [n]}\n  - {node: atn.qkv, whole: only}\n  - {op: matmul, letters: [q]}\n  - {op: softmax, letters: [c, d]}\n' >bad.yaml
+$ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints bad.yaml
+error[E0513]: unknown operator `matmull`
+  --> bad.yaml:2:10
+   2 |   - {op: matmull, letters: [n]}
+     |          ^
+  hint: did you mean `matmul`?
+error[E0513]: no operator of the model is called `atn.qkv`
+  --> bad.yaml:3:12
+   3 |   - {node: atn.qkv, whole: only}
+     |            ^
+  hint: the nearest is `attn.qkv`
+error[E0513]: matmul has no letter `q`
+  --> bad.yaml:4:28
+   4 |   - {op: matmul, letters: [q]}
+     |                            ^
+  hint: letters that may be split: a m k n
+error[E0513]: softmax must have d whole
+  --> bad.yaml:5:32
+   5 |   - {op: softmax, letters: [c, d]}
+     |                                ^
+  hint: letters that may be split: a b c
+[1]
+$ printf 'rules:\n  - {op: matmul, dims: [[1, 5]]}\n  - {op: matmul, dims: [[4, 0]]}\n  - {op: matmul, dims: [1]}\n  - {op: matmul, whole: neve}\n  - {op: matmul, letter: [n]}\n  - {op: matmul}\n  - {whole: only}\n  - {op: conv, whole: only}\n' >bad.yaml
+$ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints bad.yaml
+error[E0513]: dimension 5: operand 1 of matmul has 2 dimensions, from 0
+  --> bad.yaml:2:29
+   2 |   - {op: matmul, dims: [[1, 5]]}
+     |                             ^
+error[E0513]: operand 4: matmul has 2 operands, from 0
+  --> bad.yaml:3:26
+   3 |   - {op: matmul, dims: [[4, 0]]}
+     |                          ^
+error[E0513]: a dimension is [OPERAND, DIMENSION], both from 0
+  --> bad.yaml:4:25
+   4 |   - {op: matmul, dims: [1]}
+     |                         ^
+  hint: dims: [[1, 0], [1, 1]]
+error[E0513]: `whole` is one of: may, never, only
+  --> bad.yaml:5:25
+   5 |   - {op: matmul, whole: neve}
+     |                         ^
+  hint: did you mean `never`?
+error[E0513]: unknown key `letter`
+  --> bad.yaml:6:18
+   6 |   - {op: matmul, letter: [n]}
+     |                  ^
+  hint: did you mean `letters`?
+error[E0513]: the rule allows everything: it says neither letters, dims, degrees, whole nor recompute
+  --> bad.yaml:7:5
+   7 |   - {op: matmul}
+     |     ^
+error[E0513]: a rule says what it is about: `op` or `node`
+  --> bad.yaml:8:5
+   8 |   - {whole: only}
+     |     ^
+error[E0513]: the model has no conv
+  --> bad.yaml:9:10
+   9 |   - {op: conv, whole: only}
+     |          ^
+  hint: `heddle plan --auto` lists the operators with their functions and weights; * stands for anything
+[1]
+$ printf 'rule: 1\n' >bad.yaml
+$ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints bad.yaml
+error[E0513]: unknown key `rule`
+  --> bad.yaml:1:1
+   1 | rule: 1
+     | ^
+  hint: did you mean `rules`?
+[1]
+$ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints none.yaml
+error[E0101]: cannot read 'none.yaml': No such file or directory
+[1]
+$ printf 'rules:\n  - {op: matmul, letters: [], whole: never}\n' >r.yaml
+$ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints r.yaml
+error[E0506]: no automatic plan fits and keeps the rules: of 0 degrees with a tensor axis, 0 were simulated
+  hint: degrees with tp > 1: --strategy 'tp=2'
+[1]
+$ heddle plan gpt2 --machine '1x2 v100' --constraints r.yaml
+error[E0801]: --constraints is for --auto
+  hint: heddle plan MODEL --auto --constraints FILE
+[2]
+$ heddle plan gpt2 --machine '1x2 v100' --auto --why tp=2
+error[E0801]: --why does not go with --auto
+  hint: leave out one of them
+[2]
+## whole and sum in plan files.
+$ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 dp=1' -o p.plan | head -1
+model         mlp-xs:layers=2
+$ sed 's/^trans:/trans:\n  - {in: layer, instr: 2, axis: tp, sum: true}/' p.plan >q.plan; heddle sim mlp-xs:layers=2 --batch 64 --train --plan q.plan --machine '1x2 v100' | grep error; heddle show mlp-xs:layers=2 | tail -5
+error[E0501]: relu is not linear: no sum over tp passes through it
+  --> q.plan:12:5
+  12 |   - {in: layer, instr: 2, axis: tp, sum: true}
+     |     ^
+  hint: `whole: true` takes the sum before it
+layer      2             2  262 thousand   269 MFLOP         100.0 %
+
+operator  count      FLOPs   share
+matmul        2  537 MFLOP  99.9 %
+relu          2  524 kFLOP   0.1 %
+$ sed 's/^trans:/trans:\n  - {in: layer, instr: 2, axis: tp, whole: true, sum: true}/' p.plan >q.plan; heddle sim mlp-xs:layers=2 --batch 64 --train --plan q.plan --machine '1x2 v100'
+error[E0501]: an instruction is `whole` over an axis or passes a `sum`
+  --> q.plan:12:55
+  12 |   - {in: layer, instr: 2, axis: tp, whole: true, sum: true}
+     |                                                       ^
+[1]
+$ sed 's/^trans:/trans:\n  - {in: layer, instr: 2, axis: tp, whole: true, dim: 1}/' p.plan >q.plan; heddle sim mlp-xs:layers=2 --batch 64 --train --plan q.plan --machine '1x2 v100'
+error[E0501]: `whole` splits no dimension: it takes no `dim`
+  --> q.plan:12:55
+  12 |   - {in: layer, instr: 2, axis: tp, whole: true, dim: 1}
+     |                                                       ^
+[1]
+$ sed 's/^trans:/trans:\n  - {in: layer, instr: 2, axis: tp, whole: true}/' p.plan >q.plan; heddle verify mlp-xs:layers=2 --batch 64 --train --plan q.plan | grep verdict
+verdict    equal: the plan computes what the model computes

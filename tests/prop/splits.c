@@ -1,0 +1,308 @@
+// splits.c - the dynamic program of splits.h against all assignments of random problems, each costed by the definition in the
+// header (not by the program's own steps); and automatic plans against hybrids of the same degrees, both simulated.
+#include "plan/plan.h"
+#include "search/search.h"
+#include "front/front.h"
+#include "cost/cost.h"
+#include "test.h"
+#include <math.h>
+#include <stdlib.h>
+
+static u64 R;
+static i64 few(i64 n) { return (i64)(rng_next(&R) % (u64)n); }
+
+// ---- random problems ------------------------------------------------------------------------------------------
+enum { OPS = 8, TENSORS = 20, STATES = 4, OPTIONS = 4, OPERANDS = 3 };
+typedef struct {
+  splits_problem p;
+  splits_op op[OPS];
+  splits_tensor tensor[TENSORS];
+  splits_option option[OPS][OPTIONS];
+  u32 opd[OPS][OPERANDS], res[OPS][2];
+  bool again[OPS][OPERANDS];
+  u8 state[OPS][OPTIONS][3][OPERANDS];
+  i64 convert[TENSORS][STATES * STATES], bytes[TENSORS][STATES], settle[TENSORS][STATES];
+} problem;
+
+static void make_tensor(problem *x, u32 t, bool weight) {
+  const u32 n = 2 + (u32)few(STATES - 1);
+  for (u32 i = 0; i < n; i++) {
+    for (u32 j = 0; j < n; j++) x->convert[t][i * n + j] = i == j ? 0 : few(12) ? few(30) : -1;
+    x->bytes[t][i] = few(20), x->settle[t][i] = few(10);
+  }
+  x->tensor[t] = (splits_tensor){.nstates = n,
+                                 .convert = x->convert[t],
+                                 .bytes = few(3) ? x->bytes[t] : NULL,
+                                 .gradient = few(3) > 0,
+                                 .weight = weight,
+                                 .settle = weight ? x->settle[t] : NULL};
+}
+
+static void make_op(problem *x, u32 i, bool ties) {
+  splits_op *op = &x->op[i];
+  const u32 made = x->p.ntensors; // of operators before
+  op->nopd = 0, op->nres = 1 + (few(4) == 0);
+  for (u32 k = 0; k < OPERANDS - 1 && made; k++)
+    if (few(3)) x->opd[i][op->nopd++] = few(2) ? made - 1 : (u32)few(made);
+  if (few(2)) { // a weight, sometimes one that was read before
+    x->opd[i][op->nopd++] = x->p.ntensors;
+    make_tensor(x, x->p.ntensors++, true);
+  }
+  for (u32 k = 0; k < op->nres; k++) {
+    x->res[i][k] = x->p.ntensors;
+    make_tensor(x, x->p.ntensors++, false);
+  }
+  op->opd = x->opd[i], op->res = x->res[i], op->again = x->again[i], op->option = x->option[i];
+  for (u32 k = 0; k < op->nopd; k++) x->again[i][k] = few(2);
+  op->noptions = 1 + (u32)few(OPTIONS - 1);
+  for (u32 o = 0; o < op->noptions; o++) {
+    u8(*s)[OPERANDS] = x->state[i][o];
+    for (u32 k = 0; k < op->nopd; k++) {
+      s[0][k] = (u8)few(x->tensor[x->opd[i][k]].nstates);
+      s[1][k] = few(5) ? (u8)few(x->tensor[x->opd[i][k]].nstates) : LIES_NONE;
+    }
+    for (u32 k = 0; k < op->nres; k++) s[2][k] = (u8)few(x->tensor[x->res[i][k]].nstates);
+    x->option[i][o] = (splits_option){few(40), few(10), s[0], s[1], s[2]};
+  }
+  op->named = few(5) == 0;
+  if (!ties || i == 0 || few(3)) return;
+  const u32 with = (u32)few(i); // both have as many options then
+  if (x->op[with].tie || x->op[with].noptions != op->noptions) return;
+  x->op[with].tie = op->tie = i + 1;
+}
+
+static void make_problem(problem *x) {
+  memset(x, 0, sizeof *x);
+  x->p = (splits_problem){.op = x->op, .tensor = x->tensor, .forwards = 1 + (u32)few(2)};
+  x->p.nops = 2 + (u32)few(OPS - 1);
+  const bool ties = few(2);
+  for (u32 i = 0; i < x->p.nops; i++) make_op(x, i, ties);
+}
+
+// ---- costs, from the definition ---------------------------------------------------------------------------------
+// By tensor: the readers in order. Everything about one tensor is looked at by itself.
+static i64 ways(const splits_tensor *t, u32 from, u32 to, bool *ok) {
+  const i64 ps = from == to ? 0 : t->convert[from * t->nstates + to];
+  if (ps < 0) *ok = false;
+  return ps;
+}
+
+static bool cost_of_tensor(const problem *x, u32 t, const u16 *pick, i64 *ps, i64 *bytes) {
+  const splits_tensor *y = &x->tensor[t];
+  u32 need[64], grad[64], n = 0, made = LIES_NONE;
+  bool again[64], ok = true, there[2][STATES] = {{false}};
+  for (u32 i = 0; i < x->p.nops; i++) {
+    const splits_op *op = &x->op[i];
+    const splits_option *o = &op->option[pick[i]];
+    for (u32 k = 0; k < op->nopd; k++)
+      if (op->opd[k] == t) need[n] = o->need[k], grad[n] = o->grad[k], again[n++] = op->again[k];
+    for (u32 k = 0; k < op->nres; k++)
+      if (op->res[k] == t) made = o->made[k];
+  }
+  if (y->weight && n) made = need[0];
+  if (made == LIES_NONE) return true;
+  u32 first = made; // what later conversions begin from, and what is kept
+  bool summed = made != LIES_SUM || y->weight;
+  there[0][made] = true;
+  // in the order of readers; the backward's conversions begin where the sum lies by then
+  for (u32 k = 0; k < n; k++) {
+    if (!there[0][need[k]]) {
+      *ps += x->p.forwards * ways(y, first, need[k], &ok);
+      there[0][need[k]] = true;
+      if (!summed) first = need[k], summed = true;
+    }
+    if (again[k] && need[k] != LIES_SUM && need[k] != first && !there[1][need[k]]) {
+      *ps += ways(y, first, need[k], &ok);
+      there[1][need[k]] = true;
+    }
+  }
+  if (y->bytes) *bytes += y->bytes[first];
+  u32 sum = LIES_NONE;
+  for (u32 k = 0; k < n && y->gradient; k++) {
+    if (grad[k] == LIES_NONE) continue;
+    if (sum == LIES_NONE || sum == grad[k]) {
+      sum = grad[k];
+      continue;
+    }
+    const u32 both = sum >= LIES_PIECES ? sum : grad[k] >= LIES_PIECES ? grad[k] : (u32)LIES_WHOLE;
+    *ps += ways(y, sum, both, &ok) + ways(y, grad[k], both, &ok);
+    sum = both;
+  }
+  if (sum == LIES_NONE) return ok;
+  if (y->settle) *ps += y->settle[sum];
+  if (y->settle && sum == LIES_SUM) return ok;
+  *ps += ways(y, sum, made == LIES_SUM ? (u32)LIES_WHOLE : made, &ok);
+  return ok;
+}
+
+static bool cost_of(const problem *x, const u16 *pick, i64 *ps, i64 *bytes) {
+  bool ok = true;
+  *ps = *bytes = 0;
+  for (u32 i = 0; i < x->p.nops; i++)
+    *ps += x->op[i].option[pick[i]].time_ps, *bytes += x->op[i].option[pick[i]].bytes;
+  for (u32 t = 0; t < x->p.ntensors; t++) ok = cost_of_tensor(x, t, pick, ps, bytes) && ok;
+  return ok;
+}
+
+// ---- all assignments ----------------------------------------------------------------------------------------------
+typedef struct {
+  i64 ps, bytes;
+  u16 pick[OPS];
+} found;
+
+static bool agree(const problem *x, const u16 *pick) { // ties
+  for (u32 i = 0; i < x->p.nops; i++)
+    for (u32 j = 0; j < i; j++)
+      if (x->op[i].tie && x->op[i].tie == x->op[j].tie && pick[i] != pick[j]) return false;
+  return true;
+}
+
+static u32 enumerate(const problem *x, found *all) {
+  u16 pick[OPS] = {0};
+  u32 n = 0;
+  for (;;) {
+    found f;
+    if (agree(x, pick) && cost_of(x, pick, &f.ps, &f.bytes)) {
+      memcpy(f.pick, pick, sizeof pick);
+      all[n++] = f;
+    }
+    u32 i = 0;
+    while (i < x->p.nops && ++pick[i] == x->op[i].noptions) pick[i++] = 0;
+    if (i == x->p.nops) return n;
+  }
+}
+
+static bool same_named(const problem *x, const u16 *a, const u16 *b) {
+  for (u32 i = 0; i < x->p.nops; i++)
+    if (x->op[i].named && a[i] != b[i]) return false;
+  return true;
+}
+
+static bool beaten(const problem *x, const found *f, const found *all, u32 n) {
+  for (u32 k = 0; k < n; k++)
+    if (same_named(x, f->pick, all[k].pick) && all[k].ps <= f->ps && all[k].bytes <= f->bytes &&
+        (all[k].ps < f->ps || all[k].bytes < f->bytes))
+      return true;
+  return false;
+}
+
+TEST(fronts_are_those_of_all_assignments) {
+  static found all[1 << 14];
+  R = 11;
+  u32 solved = 0, several = 0;
+  for (u32 round = 0; round < 1500; round++) {
+    problem x;
+    make_problem(&x);
+    const u32 n = enumerate(&x, all);
+    arena *a = arena_new();
+    splits_solution s;
+    const bool any = splits_solve(a, &x.p, &(splits_limits){.points = 1 << 14}, &s);
+    if (!CHECK(any == (n > 0))) break;
+    solved += any, several += s.n > 1;
+    CHECK(s.exact);
+    bool right = true;
+    for (u32 k = 0; k < s.n; k++) { // every point has its cost, and is not beaten
+      found f = {s.v[k].time_ps, s.v[k].bytes, {0}};
+      i64 ps, bytes;
+      memcpy(f.pick, s.v[k].option, sizeof *f.pick * x.p.nops);
+      right =
+          right && agree(&x, f.pick) && cost_of(&x, f.pick, &ps, &bytes) && ps == f.ps && bytes == f.bytes;
+      right = right && !beaten(&x, &f, all, n);
+    }
+    for (u32 k = 0; k < n; k++) { // and every assignment that is not beaten has a point
+      bool there = beaten(&x, &all[k], all, n);
+      for (u32 j = 0; j < s.n && !there; j++)
+        there = s.v[j].time_ps == all[k].ps && s.v[j].bytes == all[k].bytes &&
+                same_named(&x, s.v[j].option, all[k].pick);
+      right = right && there;
+    }
+    arena_free(a);
+    if (!CHECK_MSG(right, "round %u of seed 11", round)) break;
+  }
+  CHECK(solved > 1000 && several > 500);
+}
+
+// The least time, and the least of time and bytes at a price; with a pass before that gives up states.
+TEST(the_least_is_that_of_all_assignments) {
+  static found all[1 << 14];
+  R = 12;
+  for (u32 round = 0; round < 1500; round++) {
+    problem x;
+    make_problem(&x);
+    const u32 n = enumerate(&x, all);
+    const double price = few(2) ? 0 : (double)few(100) / 16;
+    if (!n) continue;
+    double best = INFINITY, got = INFINITY;
+    for (u32 k = 0; k < n; k++)
+      best = fmin(best, (double)all[k].ps + floor(price * 16) / 16 * (double)all[k].bytes);
+    arena *a = arena_new();
+    splits_solution s;
+    const splits_limits l = {.fastest = true, .ps_per_byte = price};
+    if (!CHECK(splits_solve(a, &x.p, &l, &s) && s.exact)) break;
+    for (u32 k = 0; k < s.n; k++) got = fmin(got, (double)s.v[k].time_ps + price * (double)s.v[k].bytes);
+    arena_free(a);
+    // a price is taken in whole ps a step of the program
+    if (!CHECK_MSG(got <= best + (price > 0 ? OPS : 0) && got >= best, "round %u of seed 12: %g, %g", round,
+                   got, best))
+      break;
+  }
+}
+
+// ---- plans of models ----------------------------------------------------------------------------------------------
+// Simulated, an automatic answer is no slower than any hybrid of the same degrees; it is what the whole program says, and
+// computes what the model computes.
+static void hold_model(const char *model, i64 batch, i64 seq, const char *spec, const char *line) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  prog *src = front_load(c, model, &(front_opts){.batch = batch, .seq = seq, .loss = true});
+  machine *m = machine_load(c, a, spec);
+  REQUIRE(src && m);
+  planner *pl = planner_new(src);
+  search_opts o = {.train = true, .batch = batch, .optim = optim_default(OPTIM_ADAM), .top = 1, .threads = 1};
+  search_auto r;
+  REQUIRE(strategy_parse(c, a, line, &o.space));
+  const cost_opts costs = {0};
+  if (CHECK_MSG(search_auto_run(pl, a, m, &costs, &o, NULL, &r), "%s: %s", model, diag_render(c, a))) {
+    CHECK_MSG(!r.has_same || r.time_ps <= r.same.time_ps, "%s: slower than a hybrid of its degrees", model);
+    CHECK_MSG(!r.hybrids.nfit || r.time_ps <= r.hybrids.point[0].time_ps, "%s: slower than a hybrid", model);
+    search_point at = {.s = r.s};
+    hybrid_opts h = search_hybrid(&o, &at);
+    h.k = cost_model_new(c, a, m, &costs);
+    if (r.automatic) h.splits = &r.plan.splits;
+    const plan *pn = policy_hybrid(pl, a, &h);
+    prog *d = pn ? plan_apply(pl, pn, h.k) : NULL;
+    sim_result s;
+    const sim_opts so = {.mode = SIM_FOLDED, .steady = true};
+    if (CHECK_MSG(d && plan_validate(d) && sim_run(c, a, d, h.k, &so, &s), "%s: %s", model,
+                  diag_render(c, a))) {
+      CHECK_EQ_I64(r.time_ps, s.period_ps);
+      CHECK_EQ_I64(r.peak_bytes, s.peak_bytes);
+    }
+    prog_free(d);
+    verify_report v;
+    if (r.automatic)
+      CHECK_MSG(plan_verify(pl, pn, h.k, &(verify_opts){.seed = 3, .points = 2e7}, a, &v) && v.passed, "%s: %s", model,
+                diag_render(c, a));
+    strbuf text = {.a = a}; // as a file, too
+    if (pn) plan_print(planner_source(pl), pn, &text);
+    const plan *again =
+        pn ? plan_parse(a, planner_source(pl), NULL, sym_of(c, "p"), sb_str(&text), text.n) : NULL;
+    strbuf twice = {.a = a};
+    if (again) plan_print(planner_source(pl), again, &twice);
+    CHECK_MSG(again && !strcmp(sb_str(&text), sb_str(&twice)), "%s: the plan does not read back", model);
+  }
+  planner_free(pl);
+  prog_free(src);
+  arena_free(a);
+  ctx_free(c);
+}
+
+TEST(no_hybrid_is_faster) {
+  static const char one[] = "1x4 v100", two[] = "2x2 v100 nvlink=100GB/s ib=100Gb/s";
+  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "dp=1,2 tp=2,4 recompute=none");
+  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=255", 8, 16, two, "tp=2,4 zero=0 recompute=none");
+  hold_model("llama2-7b:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=2,4 mb=1,2 zero=0");
+  hold_model("bert-base:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=4 zero=0");
+  hold_model("t5-small:layers=2,hidden=64,heads=4,vocab=256", 4, 16, one, "tp=2,4 mb=1,2 zero=0");
+  hold_model("mlp-xs", 64, 0, two, "tp=2,4 zero=0 recompute=none");
+}
