@@ -156,12 +156,21 @@ static bool make_fit(finding *x, candidate *c, i64 less) {
   return true;
 }
 
+// The degrees, microbatches and storage of the best hybrid are worth it in any case.
+static bool has_degrees_of_best(const finding *x, const candidate *c) {
+  if (!x->r->hybrids.nfit) return false;
+  strategy best = x->r->hybrids.point[0].s;
+  best.sp = choice_default(CHOICE_sp), best.tables = choice_default(CHOICE_tables);
+  return !strategy_compare(&best, &c->s);
+}
+
 // In the order of estimates: the first of those that do not fit are made to, the others are left out.
 static void try_all(finding *x) {
   u32 n = 0, fitted = 0;
   for (u32 k = 0; k < x->n; k++) {
     candidate c = x->v[k];
-    if (c.plan.fits || (fitted++ < FITTED && make_fit(x, &c, 0))) x->v[n++] = c;
+    if (c.plan.fits || ((has_degrees_of_best(x, &c) || fitted++ < FITTED) && make_fit(x, &c, 0)))
+      x->v[n++] = c;
   }
   qsort(x->v, n, sizeof *x->v, by_estimate);
   for (u32 k = 0; k < n && x->r->simulated < SIMULATED; k++) {
@@ -197,6 +206,9 @@ bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *c
   const u32 before = diag_count(c);
   search_opts all = *o;
   all.top = MAX(o->top, 1), all.plain = true;
+  static const choice_id also[] = {CHOICE_sp, CHOICE_tables}; // what hybrids may split over the axis
+  for (u32 k = 0; k < COUNT_OF(also); k++)
+    if (!all.space.of[also[k]].said) all.space.of[also[k]] = (choice_set){.said = true, .all = true};
   *r = (search_auto){0};
   finding x = {.pl = pl, .a = a, .m = m, .o = &all, .r = r, .k = cost_model_new(c, a, m, costs)};
   if (!x.k) return false;

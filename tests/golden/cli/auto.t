@@ -38,13 +38,13 @@ main          7  layernorm      ln_f.g, ln_f.b  a, dimension 0 of operand 0     
 main          8  einsum         wte             v, dimension 0 of operand 1  50,257
 main          9  cross_entropy                  as its operand
 
-                      strategy            time         samples    memory
-automatic             dp=1 tp=4 pp=1  68.87 ms  1.00x  116.2/s  1.33 GiB
-hybrid, same degrees  dp=1 tp=4 pp=1  72.24 ms  1.05x  110.7/s  1.44 GiB
-hybrid, any degrees   dp=1 tp=4 pp=1  72.24 ms  1.05x  110.7/s  1.44 GiB
+                      strategy               time         samples    memory
+automatic             dp=1 tp=4 pp=1     68.87 ms  1.00x  116.2/s  1.33 GiB
+hybrid, same degrees  dp=1 tp=4 pp=1 sp  71.45 ms  1.04x  112.0/s  1.29 GiB
+hybrid, any degrees   dp=1 tp=4 pp=1 sp  71.45 ms  1.04x  112.0/s  1.29 GiB
 
              computes 96.8 % of the time, communicates 3.2 %, idles 0.0 %
-certificate  1 hybrids searched; splits by dynamic programming for 1 degrees with a tensor axis,
+certificate  4 hybrids searched; splits by dynamic programming for 1 degrees with a tensor axis,
              1 of them simulated, those with the best estimates
 $ grep -c 'whole: true' auto.plan; head -2 auto.plan | tail -1; grep '^name' auto.plan
 0
@@ -68,20 +68,20 @@ $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy
     {"plan": "hybrid, same degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072},
     {"plan": "hybrid, any degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072}
   ],
-  "hybrids": 3,
+  "hybrids": 12,
   "degrees": 3,
   "simulated": 3,
   "inexact": 0
 }
 ## The better one is the answer.
 $ heddle plan gpt2 --batch 8 --train --machine '1x4 v100' --strategy 'mb=1 zero=0 recompute=none' --auto | tail -8
-                      strategy            time         samples    memory
-automatic             dp=1 tp=4 pp=1  204.5 ms  1.00x  39.12/s  3.55 GiB
-hybrid, same degrees  dp=1 tp=4 pp=1  224.8 ms  1.10x  35.59/s  4.08 GiB
-hybrid, any degrees   dp=4 tp=1 pp=1  205.0 ms  1.00x  39.02/s  3.86 GiB
+                      strategy               time         samples    memory
+automatic             dp=1 tp=4 pp=1     204.5 ms  1.00x  39.12/s  3.55 GiB
+hybrid, same degrees  dp=1 tp=4 pp=1 sp  220.0 ms  1.08x  36.36/s  3.23 GiB
+hybrid, any degrees   dp=4 tp=1 pp=1     205.0 ms  1.00x  39.02/s  3.86 GiB
 
              computes 96.2 % of the time, communicates 3.8 %, idles 0.0 %
-certificate  6 hybrids searched; splits by dynamic programming for 3 degrees with a tensor axis,
+certificate  15 hybrids searched; splits by dynamic programming for 3 degrees with a tensor axis,
              3 of them simulated, those with the best estimates
 ## Constraints.
 $ printf 'rules:\n  - {op: matmul, letters: [n, k], whole: never}\n  - {op: layernorm, whole: only}\n' >r.yaml
