@@ -15,21 +15,15 @@ static void run_fini(object *o) {
   object_drop(r->p);
 }
 
-// "wte.new" is what "wte" will be.
+// The first scalar result is the loss.
 static void find_next(heddle_run *r, const prog *p) {
   const func_info *m = func_get(p, p->main);
-  hmap by_name = {0};
   r->nparams = m->nparams;
   r->next = ZNEWN(r->o.a, u32, m->nparams + 1);
-  for (u32 k = 0; k < m->rets.n; k++) {
-    const sym name = val(m, m->rets.v[k])->name;
-    if (name.i) hmap_add(r->o.a, &by_name, name.i, k + 1);
+  eval_rank_next(p, r->next);
+  for (u32 k = 0; k < m->rets.n && !r->loss; k++) {
     const shape s = eval_result_shape(p, k);
-    if (!r->loss && !s.nd && dtype_kind_of(s.t) == DK_FLOAT) r->loss = k + 1;
-  }
-  for (u32 k = 0; k < m->nparams; k++) {
-    const sym name = val(m, k + 1)->name;
-    if (name.i) r->next[k] = hmap_get(&by_name, sym_fmt(p->c, "%s.new", sym_str(p->c, name)).i);
+    if (!s.nd && dtype_kind_of(s.t) == DK_FLOAT) r->loss = k + 1;
   }
 }
 

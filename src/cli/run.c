@@ -215,6 +215,21 @@ static int start(cli *x, uint32_t ranks) {
   return status;
 }
 
+bool ranks_are_here(void) { return is_rank(); }
+bool ranks_join(const cli *x, heddle_transport *t) { return open_transport(x, t); }
+
+bool ranks_start(cli *x, uint32_t n) {
+  char path[4400];
+  if (!find_transport(x, path, sizeof path)) return false;
+  if (isatty(STDERR_FILENO))
+    setenv("HEDDLE_TERMINAL", "1", 1); // the ranks' progress is drawn through the launcher
+  const int status = start(x, n), left = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (status >= 0 && (!left || left == NO_LAUNCHER)) return !left;
+  fprintf(stderr, "error: the job has ended before its end%s\n",
+          status >= 0 && WIFSIGNALED(status) ? ", by a signal" : "");
+  return false;
+}
+
 bool cmd_run(cli *x) {
   heddle_plan *b;
   heddle_program *d;

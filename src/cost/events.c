@@ -22,6 +22,18 @@ void cost_extrapolates(cost_model *k, const cost_event *e, const eff_curve *curv
        eff_name(of));
 }
 
+static bool measured(cost_model *k, const cost_event *e, cost_info *out) {
+  static const cost_source of[] = {COST_EVENT, COST_SCALED, COST_FITTED};
+  if (!k->m->events || (e->where && e->where->n < 2)) return false;
+  const arena_mark_t mark = arena_mark(k->a);
+  strbuf key = {.a = k->a};
+  cost_event_print(k->c, k->m, e, &key);
+  const measured_event *x = machine_events_find(k->m->events, sb_str(&key));
+  arena_release(k->a, mark);
+  if (x) *out = (cost_info){.ps = x->ps, .source = of[x->source], .spread = x->spread};
+  return x;
+}
+
 // e NULL: only looks.
 static bool known(cost_model *k, const cost_event *e, const u64 *key, u32 n, loc at, cost_info *out) {
   const u64 h = hash_bytes(key, sizeof *key * n, 2);
@@ -35,7 +47,7 @@ static bool known(cost_model *k, const cost_event *e, const u64 *key, u32 n, loc
   *out = (cost_info){.spread = -1};
   if (k->opts.predict && k->opts.predict(k->opts.arg, e, out))
     out->source = COST_PREDICTED;
-  else if (!(e->where ? k->formulas->comm : k->formulas->compute)(k, e, at, out))
+  else if (!measured(k, e, out) && !(e->where ? k->formulas->comm : k->formulas->compute)(k, e, at, out))
     return false;
   assert(out->ps >= 0);
   const key_ref r = {k->event_words.n, n};

@@ -518,7 +518,7 @@ static bool time_rises(const eff_curve *c, u32 j) {
 static bool efficiency_rises(const eff_curve *c, u32 j) { return c->eff[j] >= c->eff[j - 1]; }
 
 static bool all_curves(const cost_model *k, curve_is *is) {
-  if (k->m->profile || k->opts.predict || k->formulas != &cost_heddle) return false;
+  if (machine_is_measured(k->m) || k->opts.predict || k->formulas != &cost_heddle) return false;
   for (u32 i = 0; i < k->m->nkinds; i++)
     for (u32 e = 0; e < EFF_KINDS; e++)
       for (u32 j = 1; j < k->m->kind[i].eff[e].n; j++)

@@ -333,6 +333,7 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
     ok = exec(m, &f, i);
     if (!m->link) progress_step(&m->bar, m->done += eval_members(m, bind(f.f->body.v[i].g, g)));
     for (u32 k = f.life->begin[i]; k < f.life->begin[i + 1]; k++) eval_held_drop(m, &f.v[f.life->dies[k]]);
+    if (m->watch) m->watch(m->watcher, f.f, &f.f->body.v[i], bind(f.f->body.v[i].g, g));
   }
   for (u32 k = 0; k < f.f->rets.n && ok; k++) {
     const held *v = &f.v[f.f->rets.v[k]];

@@ -58,6 +58,8 @@ typedef struct {
   arena *a, *stack, *scratch; // the run's; frames; one instruction's
   buf *live;                  // list head
   const eval_link *link;      // NULL: all ranks are here
+  void (*watch)(void *arg, const func_info *f, const instr *i, group g); // eval_rank_watch; NULL: nobody
+  void *watcher;
   VEC(imap *) maps;
   VEC(holdings *) holdings;
   VEC(u64) holdings_key; // three words each

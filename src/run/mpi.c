@@ -94,8 +94,13 @@ bool heddle_transport_open(heddle_transport *out, char *error, size_t size) {
   }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  static char about[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length;
+  MPI_Get_library_version(about, &length);
+  about[strcspn(about, ",\n")] = 0;
   *out = (heddle_transport){.ranks = (uint32_t)ranks,
                             .link = {.rank = (uint32_t)rank, .send = send_to, .receive = receive_from},
-                            .close = close_all};
+                            .close = close_all,
+                            .about = about};
   return true;
 }
