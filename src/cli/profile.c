@@ -16,13 +16,16 @@ bool cmd_profile(cli *x) {
   heddle_program *d;
   char cores[32];
   const char *file = x->output ? x->output : "profile.db";
-  if (!plan_of(x, NULL, &b, &d)) return false;
+  if (x->profiles && !x->machine)
+    return usage_error("add --machine, as `heddle sim` has it", "--profiles needs --machine");
+  heddle_machine *m = x->machine ? machine_of(x) : NULL;
+  if ((x->machine && !m) || !plan_of(x, m, &b, &d)) return false;
   if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2'", "`heddle profile` needs a plan");
   d = heddle_plan_apply(b);
   if (!heddle_program_validate(d)) return false;
   const uint32_t ranks = heddle_program_ranks(d);
   snprintf(cores, sizeof cores, "1x%u cpu-core", ranks);
-  heddle_machine *m = heddle_machine_load(x->s, x->machine ? x->machine : cores);
+  if (!m) m = heddle_machine_load(x->s, cores);
   if (!m) return false;
   if (!ranks_are_here()) return ranks_start(x, ranks < RANKS_MEASURING ? ranks : RANKS_MEASURING);
   heddle_transport t;

@@ -142,6 +142,7 @@ u32 cost_axes(const prog *p, const instr *i, group g, u8 *axes);
 cost_work cost_work_of(ctx *c, arena *scratch, const prog *p, const func_info *f, const instr *i);
 const cost_row *cost_model_row(const cost_model *k, u32 row); // from 1; until the cost model's next call
 
+// What planners ask, by the formulas, whatever was measured: they choose among communications of which most were not.
 // One communication among n ranks that run it alone; send: from ranks[0] to ranks[1]. -1 and a diagnostic if
 // there is no link. `bytes` is what one member holds:
 //   all_reduce, reduce_scatter, all_to_all, permute, reduce   of the operand
