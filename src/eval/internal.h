@@ -75,6 +75,7 @@ typedef struct {
   point at;
   held *v;
   const lifetimes *life;
+  VEC(u32) waiting; // instructions that this rank will receive something by, in order (late.c)
 } frame;
 
 buf *eval_buf(interp *m, i64 bytes);
@@ -117,6 +118,12 @@ bool eval_enter(interp *m, const eval_array *in, held *args); // the pieces of m
 bool eval_main(interp *m, held *args, held *results);
 void eval_open(interp *m);  // its arenas
 void eval_close(interp *m); // and all pieces
+
+// ---- receiving late (late.c) ------------------------------------------------------------------------------
+// Is it a send by which this rank only receives? It may come when its value is used: the sender waits for nobody.
+bool eval_receives_only(const interp *m, const frame *f, const instr *i);
+// How many of f->waiting must have come before the instruction runs (NULL: before the function ends).
+u32 eval_due(const interp *m, const frame *f, const instr *i);
 
 // ---- movement (move.c) ---------------------------------------------------------------------------------
 typedef struct { // one end
