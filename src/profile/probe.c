@@ -220,7 +220,7 @@ static bool probe_link(probing *x) {
 }
 
 const char *profile_machine(const profile_job *j, ctx *c, arena *a, const char *name, const char *versions) {
-  probing x = {j, c, a, {.a = a}};
+  probing x = {.j = j, .c = c, .a = a, .out = {.a = a}};
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   double launch_ns = 0;
   progress bar;
