@@ -4,6 +4,8 @@
 // transaction, so that a process which ends in the middle of it leaves the rows of before.
 #include "machine/machine.h"
 #include <sqlite3.h>
+#include <stdio.h>
+#include <sys/stat.h>
 
 enum { APPLICATION = 0x48444c45, LAYOUT = 1, WAIT_MS = 10000 }; // "HDLE"; of the table
 static const char *const source_name[EVENT_SOURCES] = {"measured", "scaled", "fitted"};
@@ -26,7 +28,11 @@ static loc in_file(const event_db *db) { return loc_text(db->c, db->file, 0, 0, 
 // False, with what SQLite says of the file.
 static bool damaged(const event_db *db) {
   const int code = sqlite3_errcode(db->db);
-  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
+  if (code == SQLITE_NOTADB) {
+    diag(db->c, E_PROFILE, in_file(db), "the file is no database of measured times: %s",
+         sqlite3_errmsg(db->db));
+    diag_hint(db->c, "name another one; `heddle profile ... -o FILE.db` makes it");
+  } else if (code == SQLITE_CORRUPT) {
     diag(db->c, E_PROFILE, in_file(db), "the database of measured times is damaged: %s",
          sqlite3_errmsg(db->db));
     diag_hint(db->c, "rm %s; `heddle profile` measures anew", sym_str(db->c, db->file));
@@ -90,6 +96,23 @@ static bool prepare(const event_db *db, bool create) {
   return ok;
 }
 
+// SQLite takes what is missing at the end for zeros.
+static bool cut_short(const event_db *db, const char *path) {
+  u8 head[32];
+  struct stat at;
+  FILE *f = fopen(path, "rb");
+  const bool read = f && fread(head, 1, sizeof head, f) == sizeof head && !fstat(fileno(f), &at);
+  if (f) fclose(f);
+  if (!read || !event_db_is(head, sizeof head)) return false; // no file, or SQLite tells
+  const i64 page = head[16] == 0 && head[17] == 1 ? 65536 : head[16] << 8 | head[17];
+  const i64 pages = (i64)head[28] << 24 | head[29] << 16 | head[30] << 8 | head[31];
+  if (at.st_size >= page * pages) return false;
+  diag(db->c, E_PROFILE, in_file(db), "the database of measured times is cut short: %lld of %lld bytes",
+       (long long)at.st_size, (long long)(page * pages));
+  diag_hint(db->c, "rm %s; `heddle profile` measures anew", sym_str(db->c, db->file));
+  return true;
+}
+
 event_db *event_db_open(ctx *c, arena *a, const char *path, bool create) {
   event_db *db = NEW(a, event_db);
   *db = (event_db){.c = c, .file = sym_of(c, path)};
@@ -97,7 +120,7 @@ event_db *event_db_open(ctx *c, arena *a, const char *path, bool create) {
   bool ok = sqlite3_open_v2(path, &db->db, flags, NULL) == SQLITE_OK || (db->db ? damaged(db) : false);
   if (!db->db) diag(c, E_PROFILE, in_file(db), "out of memory");
   if (ok) sqlite3_busy_timeout(db->db, WAIT_MS);
-  if (ok && prepare(db, create)) return db;
+  if (ok && !cut_short(db, path) && prepare(db, create)) return db;
   event_db_close(db);
   return NULL;
 }
@@ -160,8 +183,7 @@ bool event_db_get(event_db *db, arena *a, const char *name, const char *versions
   return ok;
 }
 
-bool event_db_put(event_db *db, const char *name, const char *versions, const measured_event *rows,
-                  u32 n) {
+bool event_db_put(event_db *db, const char *name, const char *versions, const measured_event *rows, u32 n) {
   static const char sql[] = "INSERT OR REPLACE INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
   sqlite3_stmt *q = NULL;
   if (!run(db, "BEGIN IMMEDIATE")) return false;
