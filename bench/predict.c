@@ -8,22 +8,23 @@
 
 typedef struct {
   const char *model, *strategy;
+  u32 steps; // of a run; 0: STEPS
 } tried;
 static const tried plans[] = {
-    {"mlp-xs:layers=4,hidden=256 --batch 64", "dp=1"},
-    {"mlp-xs:layers=4,hidden=256 --batch 64", "dp=2"},
-    {"mlp-xs:layers=4,hidden=256 --batch 64", "tp=2"},
-    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=1"},
-    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=1 recompute=full"},
-    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2"},
-    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2 zero=2"},
-    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "tp=2"},
-    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "pp=2 mb=4"},
-    {"bert-base:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2 zero=1"},
-    {"t5-small:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2 recompute=full"},
-    {"resnet50 --batch 2 --seq 32", "dp=1"},
-    {"resnet50 --batch 2 --seq 32", "dp=2"},
-    {"moe-8x125m:layers=2,hidden=64,heads=4,vocab=256,experts=4 --batch 8 --seq 16", "dp=2"},
+    {"mlp-xs:layers=4,hidden=256 --batch 64", "dp=1", 0},
+    {"mlp-xs:layers=4,hidden=256 --batch 64", "dp=2", 0},
+    {"mlp-xs:layers=4,hidden=256 --batch 64", "tp=2", 0},
+    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=1", 0},
+    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=1 recompute=full", 0},
+    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2", 0},
+    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2 zero=2", 0},
+    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "tp=2", 0},
+    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "pp=2 mb=4", 0},
+    {"bert-base:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2 zero=2", 0},
+    {"t5-small:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2 recompute=full", 0},
+    {"resnet50 --batch 2 --seq 32", "dp=1", 5},
+    {"resnet50 --batch 2 --seq 32", "dp=2", 5},
+    {"moe-8x125m:layers=2,hidden=64,heads=4,vocab=256,experts=4 --batch 8 --seq 16", "dp=2", 0},
 };
 enum { PLANS = COUNT_OF(plans), RUNS = 3, STEPS = 25 };
 
@@ -77,7 +78,7 @@ static bool try_plan(const tried *t, double ms[3]) {
   double took[RUNS];
   for (u32 k = 0; k < RUNS; k++)
     took[k] = ask("step_ms", "run %s --strategy '%s' %s %s/here.yaml --steps %d --json", t->model,
-                  t->strategy, on, folder, STEPS);
+                  t->strategy, on, folder, (int)(t->steps ? t->steps : STEPS));
   ms[2] = bench_fastest(took, RUNS);
   return ms[0] > 0 && ms[1] > 0 && ms[2] > 0;
 }
