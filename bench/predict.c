@@ -26,7 +26,7 @@ static const tried plans[] = {
     {"resnet50 --batch 2 --seq 32", "dp=2", 5},
     {"moe-8x125m:layers=2,hidden=64,heads=4,vocab=256,experts=4 --batch 8 --seq 16", "dp=2", 0},
 };
-enum { PLANS = COUNT_OF(plans), RUNS = 3, STEPS = 25 };
+enum { PLANS = COUNT_OF(plans), ROUNDS = 3, STEPS = 25 };
 
 static char folder[] = "/tmp/heddle-predict-XXXXXX";
 
@@ -64,22 +64,26 @@ static double spearman(const double *x, const double *y, u32 n) {
   return 1 - 6 * sum / (n * ((double)n * n - 1));
 }
 
+// Rounds of measuring, predicting and running, each with a database of its own; of every column the fastest, as of all
+// that is measured here.
 static bool try_plan(const tried *t, double ms[3]) {
-  const char *const on = "--machine";
-  if (ask("events", "profile %s --strategy '%s' %s %s/here.yaml -o %s/times.db --json", t->model, t->strategy,
-          on, folder, folder) < 0)
-    return false;
-  ms[0] = ask("time_ps", "sim %s --train --strategy '%s' %s %s/here.yaml --profiles %s/times.db --json",
-              t->model, t->strategy, on, folder, folder) *
-          1e-9;
-  ms[1] = ask("time_ps", "sim %s --train --strategy '%s' %s %s/here.yaml --json", t->model, t->strategy, on,
-              folder) *
-          1e-9;
-  double took[RUNS];
-  for (u32 k = 0; k < RUNS; k++)
-    took[k] = ask("step_ms", "run %s --strategy '%s' %s %s/here.yaml --steps %d --json", t->model,
-                  t->strategy, on, folder, (int)(t->steps ? t->steps : STEPS));
-  ms[2] = bench_fastest(took, RUNS);
+  double took[3][ROUNDS];
+  for (u32 k = 0; k < ROUNDS; k++) {
+    const char *const m = t->model, *const s = t->strategy;
+    if (ask("events", "profile %s --strategy '%s' --machine %s/here.yaml -o %s/%u.db --json", m, s, folder,
+            folder, k) < 0)
+      return false;
+    took[0][k] =
+        ask("time_ps", "sim %s --train --strategy '%s' --machine %s/here.yaml --profiles %s/%u.db --json", m,
+            s, folder, folder, k) *
+        1e-9;
+    took[1][k] =
+        ask("time_ps", "sim %s --train --strategy '%s' --machine %s/here.yaml --json", m, s, folder) * 1e-9;
+    took[2][k] = ask("step_ms", "run %s --strategy '%s' --machine %s/here.yaml --steps %u --json", m, s,
+                     folder, t->steps ? t->steps : STEPS);
+    ask("", "version >/dev/null; rm %s/%u.db", folder, k);
+  }
+  for (u32 i = 0; i < 3; i++) ms[i] = bench_fastest(took[i], ROUNDS);
   return ms[0] > 0 && ms[1] > 0 && ms[2] > 0;
 }
 
