@@ -15,14 +15,17 @@ typedef struct {
 } moved;
 
 // Of as many bytes as cost_comm counts.
-static moved types_of(arena *a, const cost_event *e, u32 n) {
+static moved types_of(arena *a, const cost_event *e, u32 n, i64 inner) {
   const char *t = dtype_name(e->t ? e->t : DT_F32);
   const i64 bytes = dtype_bytes(e->t ? e->t : DT_F32), elems = MAX((e->size + bytes - 1) / bytes, 1);
   const i64 each = (elems + n - 1) / n;
+  const i64 row = inner > 1 && elems % (inner * n) == 0 ? inner : 1,
+            all_rows = row > 1 ? elems / row : each * n;
+  const char *const after = row > 1 ? arena_printf(a, ",%lld", (long long)row) : "";
 #define TYPE(...) arena_printf(a, __VA_ARGS__)
-  const char *const whole = TYPE("%s[%lld]", t, (long long)elems),
-                    *parted = TYPE("%s[%lld{x}]", t, (long long)(each * n));
-  const char *const all = TYPE("%s[%lld]", t, (long long)(each * n)), *root = " @m[x=0]";
+  const char *const whole = TYPE("%s[%lld]", t, (long long)elems);
+  const char *const parted = TYPE("%s[%lld{x}%s]", t, (long long)all_rows, after);
+  const char *const all = TYPE("%s[%lld%s]", t, (long long)all_rows, after), *root = " @m[x=0]";
   switch (e->op) {
   case OP_all_reduce: return (moved){TYPE("%s+x", whole), "", whole, "", ""};
   case OP_reduce: return (moved){TYPE("%s+x", whole), "", whole, root, " {root=0}"};
@@ -51,7 +54,7 @@ static moved types_of(arena *a, const cost_event *e, u32 n) {
 }
 
 static void put_sends(strbuf *b, arena *a, const cost_event *e, u32 times) {
-  const moved t = types_of(a, &(cost_event){.op = OP_broadcast, .t = e->t, .size = e->size}, 1);
+  const moved t = types_of(a, &(cost_event){.op = OP_broadcast, .t = e->t, .size = e->size}, 1, 1);
   sb_fmt(b, "main @sends on @m(%%a0: %s @m[x=0] weight) -> (%s @m[x=0]) {\n", t.operand, t.operand);
   for (u32 k = 0; k < times; k++) {
     sb_fmt(b, "  %%b%u = send %%a%u @m[x=0] : %s @m[x=1]\n", k + 1, k, t.operand);
@@ -60,13 +63,13 @@ static void put_sends(strbuf *b, arena *a, const cost_event *e, u32 times) {
   sb_fmt(b, "  return %%a%u\n}\n", times);
 }
 
-prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times) {
+prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, i64 inner) {
   strbuf b = {.a = a};
   sb_fmt(&b, "mesh @m [x=%u]\n", n);
   if (e->op == OP_send)
     put_sends(&b, a, e, times);
   else {
-    const moved t = types_of(a, e, n);
+    const moved t = types_of(a, e, n, inner);
     const char *part = strchr(t.operand, '+'); // made here: only whole inputs can be given
     const size_t length = part ? (size_t)(part - t.operand) : strlen(t.operand);
     sb_fmt(&b, "main @moves on @m(%%w: %.*s%s weight) -> (%s%s) {\n", (int)length, t.operand, t.from,
@@ -141,10 +144,10 @@ static void settle(const cost_event *e, const u32 *members, u32 n, const double 
   *out = profile_settle(v, repeats);
 }
 
-bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, const u32 *members, u32 n,
+bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, i64 inner, const u32 *members, u32 n,
                   profile_figure *out) {
   arena *a = arena_new();
-  prog *p = comm_program(c, a, e, n, times_for(e) + 1);
+  prog *p = comm_program(c, a, e, n, times_for(e) + 1, inner);
   span s = {.op = e->op, .skip = e->op == OP_send ? 2 : 1};
   among x = {j, members};
   u32 own = 0, next[2] = {0};

@@ -35,6 +35,7 @@ typedef struct {
   u32 rank;     // of the program: one that runs it
   u32 nmembers; // communication: of it, and which ranks these are
   const u32 *members;
+  i64 inner; // ... elements that lie in a row on one rank, where it splits or is split; 1 where it does not
 } profile_event;
 typedef struct {
   VEC(profile_event) v;

@@ -283,7 +283,7 @@ TEST(events_comm_programs) {
   for (u32 k = 0; k < COUNT_OF(ops); k++)
     for (u32 n = 2; n <= (ops[k] == OP_send ? 2 : 5); n++) {
       const cost_event e = {.op = ops[k], .t = DT_F32, .size = 4 * 60};
-      prog *p = comm_program(c, a, &e, n, 2);
+      prog *p = comm_program(c, a, &e, n, 2, n % 2 ? 1 : 3);
       CHECK_MSG(p, "%s among %u: %s", op_row_of(ops[k])->name, n, diag_render(c, a));
       if (!p) continue;
       eval_array in, out;
