@@ -69,3 +69,7 @@ $ grep -c '# measured: ' here.yaml
 13
 $ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=1' --machine here.yaml | grep -c 'time per step'
 1
+$ heddle machines dgx-2 --launcher mpirun
+error[E0801]: --launcher applies to `heddle machines probe` only
+  hint: leave it out, or heddle machines probe
+[2]
