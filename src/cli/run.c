@@ -233,7 +233,8 @@ bool ranks_start(cli *x, uint32_t n) {
 bool cmd_run(cli *x) {
   heddle_plan *b;
   heddle_program *d;
-  heddle_machine *m = x->machine ? machine_of(x) : NULL; // whose costs choose communication, as in a simulation
+  heddle_machine *m =
+      x->machine ? machine_of(x) : NULL; // whose costs choose communication, as in a simulation
   if ((x->machine && !m) || !plan_of(x, m, &b, &d)) return false;
   if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2'", "`heddle run` needs a plan");
   d = heddle_plan_apply(b);
