@@ -221,8 +221,9 @@ heddle_tensors *heddle_tensors_eval(heddle_program *p, const heddle_tensors *in,
 // (docs/machines.md).
 heddle_machine *heddle_machine_load(heddle_session *s, const char *spec);
 void heddle_machine_free(heddle_machine *m);
-// Times of layers that were measured, in place of the cost model's for every program that a plan makes on the machine: a CSV
-// file (docs/profiles.md). False and diagnostics if it is malformed, or has nothing of a kind of device of the machine.
+// Times that were measured, in place of the cost model's (docs/profiles.md): of events, a database that
+// heddle_profile_run has made; or of layers, a CSV file, for every program that a plan makes on the machine. False and
+// diagnostics if it is malformed or damaged, or has nothing of the machine, or of a kind of device of it.
 bool heddle_machine_profiles(heddle_machine *m, const char *path);
 const char *heddle_machine_print(heddle_machine *m); // as a file that reads back the same
 const char *heddle_machine_report(heddle_machine *m, heddle_format f);
@@ -501,6 +502,7 @@ typedef struct {
   heddle_link link;
   void (*close)(void *arg,
                 bool failed); // waits for what is still under way; failed: ends the job on all ranks
+  const char *about;          // "Open MPI v4.1.4": what joins them; NULL: not said
 } heddle_transport;
 typedef bool heddle_transport_opener(heddle_transport *out, char *error, size_t size);
 typedef struct heddle_run heddle_run;
@@ -580,6 +582,20 @@ typedef struct {
   const char *saved;         // folder of checkpoints, for the hint; NULL: none
 } heddle_fault;
 void heddle_run_fault(heddle_program *distributed, const heddle_fault *f); // as a diagnostic
+
+// ---- measuring ----------------------------------------------------------------------------------------------
+// How long the instructions of a distributed program take where this process runs: every distinct event once, a database
+// keeps it (docs/profiles.md). Every process of the transport makes the same calls; they may be fewer than the program
+// has ranks. m: what ranks are on; its name is what the times are of. path: of the database, which need not be there;
+// what it has of this machine and these versions is not measured again.
+typedef struct heddle_profile heddle_profile;
+heddle_profile *heddle_profile_run(heddle_program *distributed, heddle_machine *m, const heddle_transport *t,
+                                   const char *path);
+void heddle_profile_free(heddle_profile *p);
+const char *heddle_profile_report(heddle_profile *p, heddle_format f); // on rank 0
+// A machine file of the machine that this process runs on, as heddle_machine_load takes it, every figure with how it was
+// measured. On rank 0; "" on others. The string lives as long as the session.
+const char *heddle_machine_probe(heddle_session *s, const heddle_transport *t, const char *name);
 
 // ---- verification ---------------------------------------------------------------------------------------
 typedef struct {

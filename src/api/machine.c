@@ -17,6 +17,10 @@ static bool profiles(heddle_machine *m, const char *path) {
   ctx *c = m->o.s->c;
   file_view f;
   if (!file_map(c, path, &f)) return false;
+  if (event_db_is(f.data, f.size)) {
+    file_unmap(&f);
+    return machine_events_read(m->m, m->o.a, path);
+  }
   const bool ok = machine_profile_parse(m->m, m->o.a, sym_of(c, path), (const char *)f.data, f.size);
   file_unmap(&f);
   return ok;

@@ -7,18 +7,9 @@ static void run_fini(object *o) {
   object_drop(r->p);
 }
 
-// "wte.new" is what "wte" will be.
 u32 *program_next(const prog *p, arena *a) {
-  const func_info *m = func_get(p, p->main);
-  u32 *next = ZNEWN(a, u32, m->nparams + 1);
-  hmap by_name = {0};
-  for (u32 k = 0; k < m->rets.n; k++) {
-    const sym name = val(m, m->rets.v[k])->name;
-    if (name.i) hmap_add(a, &by_name, name.i, k + 1);
-  }
-  for (u32 k = 0; k < m->nparams; k++) {
-    const sym name = val(m, k + 1)->name;
-    if (name.i) next[k] = hmap_get(&by_name, sym_fmt(p->c, "%s.new", sym_str(p->c, name)).i);
+  u32 *next = ZNEWN(a, u32, func_get(p, p->main)->nparams + 1);
+  eval_rank_next(p, next);
   }
   return next;
 }

@@ -86,7 +86,10 @@ u64 clock_ns(void) {
 }
 
 void progress_begin(progress *p, const char *title, u64 total) {
-  *p = (progress){.title = title, .total = total, .start_ns = clock_ns(), .on = isatty(STDERR_FILENO)};
+  *p = (progress){.title = title,
+                  .total = total,
+                  .start_ns = clock_ns(),
+                  .on = isatty(STDERR_FILENO) || getenv("HEDDLE_TERMINAL")};
 }
 
 // Nothing is drawn in the first second, and then ten times a second: short work leaves no trace.

@@ -30,7 +30,9 @@ enum {
   G_PATTERN = 1 << 16,
   G_TRACE = 1 << 17,
   G_RUN = 1 << 18,
-  G_EXPORT = 1 << 19
+  G_EXPORT = 1 << 19,
+  G_JOIN = 1 << 20,
+  G_PROFILE = 1 << 21
 };
 
 typedef bool CLI_FLAG;
@@ -114,5 +116,11 @@ bool plan_of(cli *x, heddle_machine *m, heddle_plan **out, heddle_program **mode
 // The plan of --annotate, or of what the model's own text says. It holds the model from here on.
 heddle_plan *annotated_of(cli *x, heddle_machine *m, heddle_program *model);
 heddle_program *distributed_of(cli *x, heddle_machine *m); // under that plan, or the program as it is
-bool put(const char *text);                                // to standard output; false for NULL
+// ---- run.c: processes that are joined -----------------------------------------------------------------
+enum { RANKS_MEASURING = 8 };
+bool ranks_are_here(void); // has a launcher started this process?
+bool ranks_join(const cli *x, heddle_transport *t);
+bool ranks_start(cli *x, uint32_t n); // this command again, n times; false: said
+bool machines_probe(cli *x);          // profile.c
+bool put(const char *text);           // to standard output; false for NULL
 #endif

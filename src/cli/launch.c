@@ -135,9 +135,7 @@ static int wait_for(pid_t child) {
   return status;
 }
 
-bool launch(cli *x, heddle_program *d) {
-  const uint32_t ranks = heddle_program_ranks(d);
-  watch *w = watch_open(x, d, x->run_hostfile || x->launcher);
+static int start_and_wait(const cli *x, uint32_t ranks, watch *w) {
   words line = {0};
   int status = -1;
   if (words_of(&line, x, ranks, w)) {
@@ -145,6 +143,20 @@ bool launch(cli *x, heddle_program *d) {
     status = w && child > 0 ? watch_ranks(w, child) : wait_for(child);
   }
   free(line.v), free(line.line);
+  return status;
+}
+
+bool launch_unwatched(const cli *x, uint32_t ranks) {
+  const int status = start_and_wait(x, ranks, NULL), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (status >= 0 && (!code || code == NO_LAUNCHER)) return !code;
+  fprintf(stderr, "error: the job has ended before its end%s\n",
+          status >= 0 && WIFSIGNALED(status) ? ", by a signal" : "");
+  return false;
+}
+
+bool launch(cli *x, heddle_program *d) {
+  watch *w = watch_open(x, d, x->run_hostfile || x->launcher);
+  const int status = start_and_wait(x, heddle_program_ranks(d), w);
   watch_close(w);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   const bool told = heddle_session_errors(x->s);

@@ -265,12 +265,25 @@ static bool agree(cli *x) {
   return data_is_degree(x);
 }
 
+bool ranks_are_here(void) { return is_rank(); }
+bool ranks_join(const cli *x, heddle_transport *t) { return open_transport(x, t); }
+
+bool ranks_start(cli *x, uint32_t n) {
+  char path[PATH_SPACE];
+  if (!find_transport(x, path, sizeof path)) return false;
+  if (isatty(STDERR_FILENO))
+    setenv("HEDDLE_TERMINAL", "1", 1); // the ranks' progress is drawn through the launcher
+  return launch_unwatched(x, n);
+}
+
 bool cmd_run(cli *x) {
   heddle_plan *b;
   heddle_program *d;
   char path[PATH_SPACE];
   beginning check;
-  if (!agree(x) || !plan_of(x, NULL, &b, &d)) return false;
+  if (!agree(x)) return false;
+  heddle_machine *m = x->machine ? machine_of(x) : NULL; // whose costs choose communication, as in a simulation
+  if ((x->machine && !m) || !plan_of(x, m, &b, &d)) return false;
   if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2'", "`heddle run` needs a plan");
   d = heddle_plan_apply(b);
   if (!heddle_program_validate(d)) return false;

@@ -14,6 +14,7 @@ bool is_first_rank(void);                         // and as rank 0
 bool slots_suffice(const cli *x, uint32_t ranks); // of --hostfile; false: said
 // Starts as many ranks of this same command as the program has and waits for them. False: the job failed, and is told.
 bool launch(cli *x, heddle_program *d);
+bool launch_unwatched(const cli *x, uint32_t ranks); // so many, for as long as they take
 
 // ---- watch.c -------------------------------------------------------------------------------------------------
 // Ranks report to one process where they are, over TCP. Whose connection closes has died; of whom nothing comes for the

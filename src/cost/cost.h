@@ -14,7 +14,8 @@
 
 // What decides a price: nothing; a peak, or an efficiency outside the sizes it is known for; an efficiency
 // between two of them; the launch; latency and bandwidth; DistIR's formulas; cost_opts.predict; measured
-// times of layers.
+// times of layers; a measured time of the event itself, one scaled from fewer ranks, or one that a fit through measured
+// ones gives (machine/machine.h).
 typedef enum {
   COST_FREE,
   COST_ROOFLINE,
@@ -24,6 +25,9 @@ typedef enum {
   COST_DISTIR,
   COST_PREDICTED,
   COST_MEASURED,
+  COST_EVENT,
+  COST_SCALED,
+  COST_FITTED,
   COST_SOURCES
 } cost_source;
 const char *cost_source_name(cost_source s);
@@ -57,6 +61,17 @@ typedef struct { // what a cost is a function of
   i64 size;                       // communication: bytes, see cost_comm
   const machine_placement *where; // communication
 } cost_event;
+
+// An event as one line of text (key.c), what measured times are stored under. Two events with one text take the same
+// time on a machine. m: the machine it is on; NULL where it has been read from text.
+void cost_event_print(ctx *c, const machine *m, const cost_event *e, strbuf *out);
+// The other way round, into `a`; printed again it is the same text. Work, flops and bytes are left out. False, without a
+// diagnostic: that is no event.
+bool cost_event_parse(ctx *c, arena *a, const char *text, cost_event *out);
+// Is it costed as communication, by bytes and placement?
+static inline bool cost_op_moves(opcode op) {
+  return op_row_of(op)->flags & OPF_COMM && op != OP_shard && op != OP_partial;
+}
 
 typedef struct {
   const char *model;           // NULL: "heddle"
@@ -127,6 +142,7 @@ u32 cost_axes(const prog *p, const instr *i, group g, u8 *axes);
 cost_work cost_work_of(ctx *c, arena *scratch, const prog *p, const func_info *f, const instr *i);
 const cost_row *cost_model_row(const cost_model *k, u32 row); // from 1; until the cost model's next call
 
+// What planners ask, by the formulas, whatever was measured: they choose among communications of which most were not.
 // One communication among n ranks that run it alone; send: from ranks[0] to ranks[1]. -1 and a diagnostic if
 // there is no link. `bytes` is what one member holds:
 //   all_reduce, reduce_scatter, all_to_all, permute, reduce   of the operand

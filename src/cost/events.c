@@ -22,8 +22,21 @@ void cost_extrapolates(cost_model *k, const cost_event *e, const eff_curve *curv
        eff_name(of));
 }
 
-// e NULL: only looks.
-static bool known(cost_model *k, const cost_event *e, const u64 *key, u32 n, loc at, cost_info *out) {
+static bool measured(cost_model *k, const cost_event *e, cost_info *out) {
+  static const cost_source of[] = {COST_EVENT, COST_SCALED, COST_FITTED};
+  if (!k->m->events || (e->where && e->where->n < 2)) return false;
+  const arena_mark_t mark = arena_mark(k->a);
+  strbuf key = {.a = k->a};
+  cost_event_print(k->c, k->m, e, &key);
+  const measured_event *x = machine_events_find(k->m->events, sb_str(&key));
+  arena_release(k->a, mark);
+  if (x) *out = (cost_info){.ps = x->ps, .source = of[x->source], .spread = x->spread};
+  return x;
+}
+
+// e NULL: only looks. measured_too: in what was measured, before the formulas.
+static bool known(cost_model *k, bool measured_too, const cost_event *e, const u64 *key, u32 n, loc at,
+                  cost_info *out) {
   const u64 h = hash_bytes(key, sizeof *key * n, 2);
   for (u32 it = 0, i; hmap_next(&k->event_map, h, &it, &i);) {
     const seen_event *s = &k->events.v[i];
@@ -35,7 +48,8 @@ static bool known(cost_model *k, const cost_event *e, const u64 *key, u32 n, loc
   *out = (cost_info){.spread = -1};
   if (k->opts.predict && k->opts.predict(k->opts.arg, e, out))
     out->source = COST_PREDICTED;
-  else if (!(e->where ? k->formulas->comm : k->formulas->compute)(k, e, at, out))
+  else if (!(measured_too && measured(k, e, out)) &&
+           !(e->where ? k->formulas->comm : k->formulas->compute)(k, e, at, out))
     return false;
   assert(out->ps >= 0);
   const key_ref r = {k->event_words.n, n};
@@ -45,12 +59,12 @@ static bool known(cost_model *k, const cost_event *e, const u64 *key, u32 n, loc
   return true;
 }
 
-bool comm_event(cost_model *k, opcode op, dtype t, i64 size, u32 placement, loc at, cost_info *out,
-                cost_event *made_of) {
-  const u64 key[3] = {1ull << 63 | (u64)op << 32 | (u64)t, (u64)size, placement};
+bool comm_event(cost_model *k, comm_asked by, opcode op, dtype t, i64 size, u32 placement, loc at,
+                cost_info *out, cost_event *made_of) {
+  const u64 key[3] = {1ull << 63 | (u64)by << 62 | (u64)op << 32 | (u64)t, (u64)size, placement};
   const cost_event e = {.op = op, .t = t, .size = size, .where = &k->placements.v[placement]};
   if (made_of) *made_of = e;
-  return known(k, &e, key, 3, at, out);
+  return known(k, by == ASKED_BY_PLAN, &e, key, 3, at, out);
 }
 
 // ---- words of a computation --------------------------------------------------------------------------
@@ -162,13 +176,13 @@ bool compute_event(cost_model *k, const site *s, const coords *c, u16 kind, cost
                    cost_event *made_of) {
   const u32 nopd = instr_nopd(s->f, s->i), nres = s->i->nres;
   identify(k, s, c, kind, nopd, nres);
-  if (!made_of && known(k, NULL, k->key.v, k->key.n, s->i->where, out)) return true;
+  if (!made_of && known(k, true, NULL, k->key.v, k->key.n, s->i->where, out)) return true;
   cost_event e = {
       .op = s->i->op, .at = attrs_get(s->p, s->i->at), .t = k->shapes.v[0].t, .nopd = nopd, .nres = nres};
   e.opd = k->shapes.v;
   e.res = e.opd + nopd;
   e.dev = &k->m->kind[kind];
-  const bool ok = fill_work(k, s, c, &e) && known(k, &e, k->key.v, k->key.n, s->i->where, out);
+  const bool ok = fill_work(k, s, c, &e) && known(k, true, &e, k->key.v, k->key.n, s->i->where, out);
   if (made_of) *made_of = e;
   return ok;
 }

@@ -114,8 +114,10 @@ shape site_local(const site *s, const type_info *t,
 // shapes stay until the cost model's next call.
 bool compute_event(cost_model *k, const site *s, const coords *c, u16 kind, cost_info *out,
                    cost_event *made_of);
-bool comm_event(cost_model *k, opcode op, dtype t, i64 size, u32 placement, loc at, cost_info *out,
-                cost_event *made_of);
+// Planners choose among communications, most of which nobody has measured, so they are told the formulas' times.
+typedef enum { ASKED_BY_PLAN, ASKED_BY_PLANNER } comm_asked;
+bool comm_event(cost_model *k, comm_asked by, opcode op, dtype t, i64 size, u32 placement, loc at,
+                cost_info *out, cost_event *made_of);
 void cost_extrapolates(cost_model *k, const cost_event *e, const eff_curve *curve, double size);
 
 // subgroups.c. NULL, 0, false and a diagnostic if a rank is not on the machine.

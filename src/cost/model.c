@@ -203,7 +203,8 @@ static u32 collective_costs(cost_model *k, const site *s, bool uneven, i64 *ps) 
   for (u32 sub = differ ? 0 : first; sub < (differ ? subgroups->nsub : first + 1); sub++) {
     const i64 own = uneven ? k->bytes.v[sub] : even;
     const u32 at = placement_of_subgroup(k, subgroups, sub);
-    if ((own != bytes || at != placement) && !comm_event(k, s->i->op, t, own, at, s->i->where, &cost, NULL))
+    if ((own != bytes || at != placement) &&
+        !comm_event(k, ASKED_BY_PLAN, s->i->op, t, own, at, s->i->where, &cost, NULL))
       return 0;
     bytes = own, placement = at;
     k->bytes.v[sub] = cost.ps; // from here on
@@ -241,7 +242,8 @@ static u32 send_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
   i64 bytes = 0;
   for (u32 m = 0; m < n; m++) {
     if (uneven || !m) bytes = sent_bytes(s, m, uneven);
-    if (!comm_event(k, OP_send, t, bytes, placement_of_subgroup(k, subgroups, m), s->i->where, &cost, NULL))
+    if (!comm_event(k, ASKED_BY_PLAN, OP_send, t, bytes, placement_of_subgroup(k, subgroups, m), s->i->where,
+                    &cost, NULL))
       return 0;
     ps[m] = cost.ps;
   }
@@ -445,7 +447,7 @@ static bool explain(cost_model *k, const prog *p, const func_info *f, const inst
     i64 size;
     const u32 placement = placement_of_comm(k, &s, member, &size);
     const dtype t = instr_nopd(f, i) ? site_operand(&s, 0)->s.t : DT_NONE;
-    if (!comm_event(k, i->op, t, size, placement, i->where, out, made_of)) return false;
+    if (!comm_event(k, ASKED_BY_PLAN, i->op, t, size, placement, i->where, out, made_of)) return false;
   } else {
     made_of->t = site_operand(&s, 0)->s.t;
     made_of->size = local_bytes(&s, site_operand(&s, 0), c);
@@ -478,7 +480,9 @@ i64 cost_comm(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtyp
     machine_pairs(k->m, k->a, ranks, ranks + 1, 1, &placement);
   else
     machine_placements(k->m, k->a, ranks, 1, n, &placement);
-  return comm_event(k, op, t, bytes, placement_id(k, &placement), (loc){0}, &cost, NULL) ? cost.ps : -1;
+  return comm_event(k, ASKED_BY_PLANNER, op, t, bytes, placement_id(k, &placement), (loc){0}, &cost, NULL)
+             ? cost.ps
+             : -1;
 }
 
 bool cost_beside(cost_model *k, const opcode *op, u32 nops, i64 bytes, const u32 *ranks, u32 nsub, u32 n,
@@ -493,7 +497,7 @@ bool cost_beside(cost_model *k, const opcode *op, u32 nops, i64 bytes, const u32
   for (u32 i = 0, before = ~0u; i < nsub; i++) {
     const u32 id = placement_id(k, &at[i]);
     for (u32 o = 0; o < nops && id != before; o++) {
-      if (!comm_event(k, op[o], DT_NONE, bytes, id, (loc){0}, &cost, NULL)) return false;
+      if (!comm_event(k, ASKED_BY_PLANNER, op[o], DT_NONE, bytes, id, (loc){0}, &cost, NULL)) return false;
       out[o] = MIN(out[o], cost.ps);
     }
     before = id;
@@ -505,7 +509,8 @@ static i64 slowest(cost_model *k, const seen_subgroups *s, opcode op, i64 bytes,
   i64 worst = 0;
   cost_info cost;
   for (u32 i = 0; i < (s->uniform ? 1 : s->nsub); i++) {
-    if (!comm_event(k, op, t, bytes, placement_of_subgroup(k, s, i), (loc){0}, &cost, NULL)) return -1;
+    if (!comm_event(k, ASKED_BY_PLANNER, op, t, bytes, placement_of_subgroup(k, s, i), (loc){0}, &cost, NULL))
+      return -1;
     worst = MAX(worst, cost.ps);
   }
   return worst;
@@ -518,7 +523,7 @@ static bool time_rises(const eff_curve *c, u32 j) {
 static bool efficiency_rises(const eff_curve *c, u32 j) { return c->eff[j] >= c->eff[j - 1]; }
 
 static bool all_curves(const cost_model *k, curve_is *is) {
-  if (k->m->profile || k->opts.predict || k->formulas != &cost_heddle) return false;
+  if (machine_is_measured(k->m) || k->opts.predict || k->formulas != &cost_heddle) return false;
   for (u32 i = 0; i < k->m->nkinds; i++)
     for (u32 e = 0; e < EFF_KINDS; e++)
       for (u32 j = 1; j < k->m->kind[i].eff[e].n; j++)

@@ -16,7 +16,7 @@ bool cost_made_of(cost_model *k, const prog *p, const func_info *f, const instr 
   cost_info price;
   *out = (cost_parts){{0}};
   if (!k->formulas->parts || !cost_explain(k, p, f, i, g, member, &price, &e)) return false;
-  if (price.source == COST_PREDICTED || price.source == COST_MEASURED) return false;
+  if (price.source >= COST_PREDICTED) return false; // measured as a whole
   if (price.source == COST_FREE) return true;
   if (i->op == OP_copy)
     copy_parts(k, &s, member, price.ps, out);

@@ -7,9 +7,9 @@
 #include <math.h>
 
 const char *cost_source_name(cost_source s) {
-  static const char *const name[COST_SOURCES] = {"free",        "roofline",       "efficiency curve",
-                                                 "launch time", "link model",     "DistIR's formulas",
-                                                 "predicted",   "measured layers"};
+  static const char *const name[COST_SOURCES] = {
+      "free",      "roofline",        "efficiency curve", "launch time", "link model", "DistIR's formulas",
+      "predicted", "measured layers", "measured",         "scaled",      "fitted"};
   return name[s];
 }
 
@@ -142,6 +142,15 @@ void heddle_row(cost_model *k, const cost_event *e, u32 rank, cost_row *out) {
     comm_row(k, e, rank, out);
 }
 
+// Every measured event is off on its own account.
+static void event_row(cost_model *k, const cost_event *e, const cost_info *io, cost_row *out) {
+  strbuf key = {.a = k->a};
+  cost_event_print(k->c, k->m, e, &key);
+  const measured_event *x = machine_events_find(k->m->events, sb_str(&key));
+  assert(x);
+  *out = (cost_row){io->source, x->key, {0}, x->spread, x->count, k->m->events->file};
+}
+
 void cost_locate(cost_model *k, const cost_event *e, u32 rank, cost_info *io) {
   const arena_mark_t mark = arena_mark(k->a); // the text of a row that is known is given back
   const u32 before = k->rows.n;
@@ -153,6 +162,8 @@ void cost_locate(cost_model *k, const cost_event *e, u32 rank, cost_info *io) {
                    io->spread,
                    0,
                    NULL};
+  else if (io->source >= COST_EVENT)
+    event_row(k, e, io, &r);
   else if (io->source == COST_MEASURED)
     r = (cost_row){
         .source = COST_MEASURED,

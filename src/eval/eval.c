@@ -326,6 +326,24 @@ static bool exec(interp *m, frame *f, u32 index) {
   return compute(m, f, i, index, &at);
 }
 
+static bool run_one(interp *m, frame *f, u32 i) {
+  const instr *in = &f->f->body.v[i];
+  const bool ok = exec(m, f, i);
+  if (!m->link) progress_step(&m->bar, m->done += eval_members(m, bind(in->g, f->g)));
+  for (u32 k = f->life->begin[i]; k < f->life->begin[i + 1]; k++) eval_held_drop(m, &f->v[f->life->dies[k]]);
+  if (m->watch) m->watch(m->watcher, f->f, in, bind(in->g, f->g));
+  return ok;
+}
+
+static bool receive_due(interp *m, frame *f, const instr *before) {
+  const u32 n = eval_due(m, f, before);
+  bool ok = true;
+  for (u32 k = 0; k < n && ok; k++) ok = run_one(m, f, f->waiting.v[k]);
+  f->waiting.n -= n;
+  memmove(f->waiting.v, f->waiting.v + n, f->waiting.n * sizeof *f->waiting.v);
+  return ok;
+}
+
 // Takes the arguments' pieces (the caller drops what is left of them) and fills `results`.
 static bool run_func(interp *m, func fn, group g, const point *at, held *args, held *results) {
   frame f = {fn,
@@ -333,17 +351,22 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
              g,
              *at,
              ZNEWN(m->stack, held, func_get(m->p, fn)->values.n),
-             lifetimes_of(m, fn)};
+             lifetimes_of(m, fn),
+             {0}};
   for (u32 k = 0; k < f.f->nparams; k++) {
     f.v[k + 1] = args[k];
     args[k] = (held){0};
   }
   bool ok = true;
   for (u32 i = 0; i < f.f->body.n && ok; i++) {
-    ok = exec(m, &f, i);
-    if (!m->link) progress_step(&m->bar, m->done += eval_members(m, bind(f.f->body.v[i].g, g)));
-    for (u32 k = f.life->begin[i]; k < f.life->begin[i + 1]; k++) eval_held_drop(m, &f.v[f.life->dies[k]]);
+    const instr *in = &f.f->body.v[i];
+    if (f.waiting.n) ok = receive_due(m, &f, in);
+    if (m->link && eval_receives_only(m, &f, in))
+      *vec_push(m->stack, &f.waiting) = i;
+    else
+      ok = ok && run_one(m, &f, i);
   }
+  if (ok && f.waiting.n) ok = receive_due(m, &f, NULL);
   for (u32 k = 0; k < f.f->rets.n && ok; k++) {
     const held *v = &f.v[f.f->rets.v[k]];
     if (!held_alike(&results[k], v)) {

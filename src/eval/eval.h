@@ -89,6 +89,13 @@ const char *eval_where_text(const prog *p, u64 at, u32 top, arena *a, loc *where
 eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *link, const eval_array *in,
                          u32 nin);
 void eval_rank_free(eval_rank *r);
+// By parameter of main: its result of a step, from 1, which eval_rank_step takes; 0: it stays. "wte.new" is what "wte"
+// will be. next has room for all.
+void eval_rank_next(const prog *p, u32 *next);
+// done is told of every instruction, once it has ended and what dies with it is gone; of a call after those within. g:
+// where it ran, on this rank or on others.
+void eval_rank_watch(eval_rank *r, void (*done)(void *arg, const func_info *f, const instr *i, group g),
+                     void *arg);
 // Runs main once. next[k]: the result, from 1, that parameter k is from the next step on, which must have its type;
 // 0: it stays. False and diagnostics; E_PEER where another rank is gone.
 bool eval_rank_step(eval_rank *r, const u32 *next);

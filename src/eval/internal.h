@@ -63,6 +63,8 @@ typedef struct {
   i64 live_bytes, kept_bytes, most_bytes;
   const eval_link *link; // NULL: all ranks are here
   eval_where where;      // with a link
+  void (*watch)(void *arg, const func_info *f, const instr *i, group g); // eval_rank_watch; NULL: nobody
+  void *watcher;
   VEC(imap *) maps;
   VEC(holdings *) holdings;
   VEC(u64) holdings_key; // three words each
@@ -79,6 +81,7 @@ typedef struct {
   point at;
   held *v;
   const lifetimes *life;
+  VEC(u32) waiting; // instructions that this rank will receive something by, in order (late.c)
 } frame;
 
 buf *eval_buf(interp *m, i64 bytes);
@@ -125,6 +128,12 @@ bool eval_enter_one(interp *m, u32 k, const eval_array *x, held *arg);
 bool eval_main(interp *m, held *args, held *results);
 void eval_open(interp *m);  // its arenas
 void eval_close(interp *m); // and all pieces
+
+// ---- receiving late (late.c) ------------------------------------------------------------------------------
+// Is it a send by which this rank only receives? It may come when its value is used: the sender waits for nobody.
+bool eval_receives_only(const interp *m, const frame *f, const instr *i);
+// How many of f->waiting must have come before the instruction runs (NULL: before the function ends).
+u32 eval_due(const interp *m, const frame *f, const instr *i);
 
 // ---- movement (move.c) ---------------------------------------------------------------------------------
 typedef struct { // one end

@@ -159,6 +159,26 @@ void eval_rank_free(eval_rank *r) {
   arena_free(r->a);
 }
 
+void eval_rank_watch(eval_rank *r, void (*done)(void *arg, const func_info *f, const instr *i, group g),
+                     void *arg) {
+  r->m.watch = done, r->m.watcher = arg;
+}
+
+void eval_rank_next(const prog *p, u32 *next) {
+  const func_info *m = func_get(p, p->main);
+  arena *a = arena_new();
+  hmap by_name = {0};
+  for (u32 k = 0; k < m->rets.n; k++) {
+    const sym name = val(m, m->rets.v[k])->name;
+    if (name.i) hmap_add(a, &by_name, name.i, k + 1);
+  }
+  for (u32 k = 0; k < m->nparams; k++) {
+    const sym name = val(m, k + 1)->name;
+    next[k] = name.i ? hmap_get(&by_name, sym_fmt(p->c, "%s.new", sym_str(p->c, name)).i) : 0;
+  }
+  arena_free(a);
+}
+
 static type param_type(const eval_rank *r, u32 k) {
   return func_get(r->m.p, r->m.p->main)->values.v[k + 1].ty;
 }

@@ -137,6 +137,23 @@ typedef struct {
   const profile_row *row; // by device, layer, tensor, samples
 } machine_profile;
 
+// ---- times of events that somebody measured (events.c; docs/profiles.md) ---------------------------------
+// How long one instruction takes, by what it is: a line of text, which cost/key.c writes and reads.
+typedef enum { EVENT_MEASURED, EVENT_SCALED, EVENT_FITTED, EVENT_SOURCES } event_source;
+typedef struct {
+  const char *key;
+  i64 ps;        // median
+  double spread; // two repeats in three lie within ps * (1 +- spread)
+  u32 count;     // repeats
+  event_source source;
+} measured_event;
+typedef struct {
+  const char *file;
+  u32 n;
+  const measured_event *row; // by key
+  hmap by_key;               // hash -> number
+} machine_events;
+
 typedef struct {
   u16 kind, index;
   u32 node;
@@ -152,6 +169,7 @@ typedef struct machine {
   const machine_dev *dev;         // [rank]
   const u16 *node;                // [node] -> node kind
   const machine_profile *profile; // NULL: none
+  const machine_events *events;   // NULL: none
 } machine;
 enum { MACHINE_RANKS_MAX = 1 << 20, MACHINE_NODE_MAX = 256 }; // ranks; devices of one node
 
@@ -171,8 +189,25 @@ u32 machine_presets(arena *a, const char *const **names); // carried by the libr
 // are left out. False and diagnostics (E_PROFILE) at the line: unknown or missing columns, numbers that are
 // none, a line twice, or a kind of device of the machine without any. In the machine's arena `a`.
 bool machine_profile_parse(machine *m, arena *a, sym file, const char *text, size_t n);
-const char *machine_title(arena *a, const machine *m); // its name, and where times of layers come from
-u64 machine_profile_hash(const machine *m);            // of all that the file says; 0: there is none
+const char *machine_title(arena *a, const machine *m); // its name, and where measured times come from
+u64 machine_profile_hash(const machine *m);            // of all measured times; 0: there are none
+static inline bool machine_is_measured(const machine *m) { return m->profile || m->events; }
+
+// A database of times of events: an SQLite file with one table, `events`, of (key, machine, versions, median_ps, spread,
+// count, source). What is put is there as a whole or not at all, whenever the process ends.
+typedef struct event_db event_db;
+bool event_db_is(const void *start, size_t n); // does a file that begins so hold one?
+// create: a file that is not there, or empty, becomes one. NULL and a diagnostic (E_PROFILE): it is damaged, or no such
+// database.
+event_db *event_db_open(ctx *c, arena *a, const char *path, bool create);
+void event_db_close(event_db *db); // NULL is fine
+// Rows of one machine, by its name, by key. versions: only of these; NULL: of each key those of this Heddle, else the last.
+bool event_db_get(event_db *db, arena *a, const char *name, const char *versions, measured_event **rows,
+                  u32 *n);
+bool event_db_put(event_db *db, const char *name, const char *versions, const measured_event *rows, u32 n);
+// The times of the machine of this name become m->events. False and diagnostics: there are none, or the file is damaged.
+bool machine_events_read(machine *m, arena *a, const char *path);
+const measured_event *machine_events_find(const machine_events *e, const char *key); // NULL: not measured
 
 // ---- questions (topology.c) ------------------------------------------------------------------------------
 static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {

@@ -219,6 +219,7 @@ static bool every_kind(const reader *r) {
 
 const char *machine_title(arena *a, const machine *m) {
   const char *name = sym_str(m->c, m->name);
+  if (m->events) name = arena_printf(a, "%s, measured times from %s", name, m->events->file);
   return m->profile ? arena_printf(a, "%s, times of layers from %s", name, m->profile->file) : name;
 }
 
@@ -229,6 +230,10 @@ u64 machine_profile_hash(const machine *m) {
     const char *device = sym_str(m->c, x->device);
     h = hash_bytes(x->layer, strlen(x->layer), hash_bytes(device, strlen(device), h));
     h = hash_bytes(x->ps, sizeof x->ps, hash_u64((u64)x->samples, hash_u64(x->tensor, h)));
+  }
+  for (u32 i = 0; m->events && i < m->events->n; i++) {
+    const measured_event *x = &m->events->row[i];
+    h = hash_bytes(x->key, strlen(x->key), hash_u64((u64)x->ps, h + 1));
   }
   return h;
 }

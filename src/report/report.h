@@ -10,6 +10,7 @@
 #include "eval/eval.h"
 #include "front/front.h"
 #include "machine/machine.h"
+#include "profile/profile.h"
 #include "search/search.h"
 
 // ---- cells --------------------------------------------------------------------------------------------
@@ -201,4 +202,7 @@ void chrome_print(ctx *c, const trace_source *t, const chrome_opts *o, strbuf *o
 // all;
 // "-" is standard output. False and a diagnostic on failure.
 bool chrome_write(ctx *c, const trace_source *t, const chrome_opts *o, const char *path);
+
+// profile.c: what a measurement has added to a database of times
+void report_profile(report *r, const profile_report *p);
 #endif

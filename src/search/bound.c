@@ -40,7 +40,7 @@ static double product_time(const counting *x, const func_info *f, const instr *i
   shape in[8], out[4];
   u32 nres = i->nres;
   double rate = 0;
-  if (x->m->profile) return 0; // devices take what was measured, whatever their rates
+  if (machine_is_measured(x->m)) return 0; // devices take what was measured, whatever their rates
   if (!n || n > COUNT_OF(in) || nres > COUNT_OF(out)) return 0;
   for (u32 k = 0; k < n; k++) in[k] = val_type(p, f, opd_of(f, i, k))->s;
   for (u32 k = 0; k < nres; k++) out[k] = val_type(p, f, i->res + k)->s;

@@ -9,6 +9,7 @@ heddle - plans, simulates and verifies distributed training and inference
   heddle sim MODEL              simulate time and memory of every rank under a plan
   heddle verify MODEL           check that a plan computes what the model computes
   heddle run MODEL              train under a plan for real, one process a rank (docs/running.md)
+  heddle profile MODEL          measure the events of a plan here, once each, for --profiles (docs/profiles.md)
   heddle lower MODEL            print the program of one rank under a plan
   heddle export MODEL           write a plan as a program of another framework (docs/export.md)
   heddle schedule [SCHEDULE]    print a pipeline schedule, or find the fastest one for given stages
@@ -16,7 +17,7 @@ heddle - plans, simulates and verifies distributed training and inference
   heddle choices                list what a strategy chooses: names, values, defaults
   heddle ops [OPERATOR]         list the operators, or show the manual page or the sharding patterns of one
   heddle explain [CODE]         list the diagnostics, or explain one
-  heddle machines [MACHINE]     list the machine presets, or show one machine
+  heddle machines [MACHINE]     list the machine presets, show one machine, or measure this one (`probe`)
   heddle help [COMMAND]         list the commands, or the options of one
   heddle version                print the version of Heddle
 
@@ -38,6 +39,7 @@ $ heddle help --json
     {"name": "sim", "operand": "MODEL", "about": "simulate time and memory of every rank under a plan"},
     {"name": "verify", "operand": "MODEL", "about": "check that a plan computes what the model computes"},
     {"name": "run", "operand": "MODEL", "about": "train under a plan for real, one process a rank (docs/running.md)"},
+    {"name": "profile", "operand": "MODEL", "about": "measure the events of a plan here, once each, for --profiles (docs/profiles.md)"},
     {"name": "lower", "operand": "MODEL", "about": "print the program of one rank under a plan"},
     {"name": "export", "operand": "MODEL", "about": "write a plan as a program of another framework (docs/export.md)"},
     {"name": "schedule", "operand": "[SCHEDULE]", "about": "print a pipeline schedule, or find the fastest one for given stages"},
@@ -45,7 +47,7 @@ $ heddle help --json
     {"name": "choices", "operand": "", "about": "list what a strategy chooses: names, values, defaults"},
     {"name": "ops", "operand": "[OPERATOR]", "about": "list the operators, or show the manual page or the sharding patterns of one"},
     {"name": "explain", "operand": "[CODE]", "about": "list the diagnostics, or explain one"},
-    {"name": "machines", "operand": "[MACHINE]", "about": "list the machine presets, or show one machine"},
+    {"name": "machines", "operand": "[MACHINE]", "about": "list the machine presets, show one machine, or measure this one (`probe`)"},
     {"name": "help", "operand": "[COMMAND]", "about": "list the commands, or the options of one"},
     {"name": "version", "operand": "", "about": "print the version of Heddle"}
   ]
@@ -54,8 +56,10 @@ $ heddle help machines --json
 {
   "name": "machines",
   "operand": "[MACHINE]",
-  "about": "list the machine presets, or show one machine",
+  "about": "list the machine presets, show one machine, or measure this one (`probe`)",
   "options": [
+    {"name": "--launcher", "argument": "LINE", "about": "what starts the ranks, with its options (default: mpirun), such as 'mpirun --hostfile hosts'"},
+    {"name": "--transport", "argument": "FILE", "about": "shared object that joins the ranks (default: heddle-mpi.so)"},
     {"name": "--output", "argument": "FILE", "about": "also -o: file to write; for the arrays of eval, a folder"},
     {"name": "--json", "argument": "", "about": "print one JSON object (docs/json.md)"},
     {"name": "--help", "argument": "", "about": "print this text"}

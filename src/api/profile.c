@@ -1,0 +1,58 @@
+// profile.c - measuring behind heddle.h: events of a plan, and the machine itself.
+#include "api/internal.h"
+#include "profile/profile.h"
+
+struct heddle_profile {
+  object o;
+  profile_report r;
+};
+
+static profile_job job_of(const heddle_transport *t) {
+  return (profile_job){
+      .link = {.rank = t->link.rank, .arg = t->link.arg, .send = t->link.send, .receive = t->link.receive},
+      .nprocs = t->ranks};
+}
+
+static const char *versions_of(arena *a, const heddle_transport *t) {
+  return arena_printf(a, "heddle %s, %s", HEDDLE_VERSION,
+                      t->about && *t->about ? t->about : "messages of its own");
+}
+
+static heddle_profile *measure(heddle_program *d, heddle_machine *m, const heddle_transport *t,
+                               const char *path) {
+  heddle_profile *p = object_new(d->o.s, sizeof *p, NULL);
+  const profile_job j = job_of(t);
+  const profile_opts o = {.path = arena_strdup(p->o.a, path), .versions = versions_of(p->o.a, t)};
+  if (!heddle_program_ranks(d)) {
+    diag(d->p->c, E_PLAN, (loc){0}, "%s runs on one device: only a distributed program has ranks", d->name);
+    diag_hint(d->p->c, "heddle_plan_apply makes one");
+  } else if (profile_program(&j, d->p->c, p->o.a, d->p, m->m, &o, &p->r))
+    return p;
+  object_drop(p);
+  return NULL;
+}
+heddle_profile *heddle_profile_run(heddle_program *distributed, heddle_machine *m, const heddle_transport *t,
+                                   const char *path) {
+  if (!distributed || !m || !t || !path) return NULL;
+  API_RETURN(heddle_profile *, NULL, distributed->o.s, measure(distributed, m, t, path));
+}
+void heddle_profile_free(heddle_profile *p) { object_drop(p); }
+
+static const char *describe(heddle_profile *p, heddle_format f) {
+  report *r = report_new(p->o.a);
+  report_profile(r, &p->r);
+  return rendered(p->o.a, r, f);
+}
+const char *heddle_profile_report(heddle_profile *p, heddle_format f) {
+  if (!p) return NULL;
+  API_RETURN(const char *, NULL, p->o.s, describe(p, f));
+}
+
+static const char *probe(heddle_session *s, const heddle_transport *t, const char *name) {
+  const profile_job j = job_of(t);
+  return profile_machine(&j, s->c, s->a, name, versions_of(s->a, t));
+}
+const char *heddle_machine_probe(heddle_session *s, const heddle_transport *t, const char *name) {
+  if (!t || !name) return NULL;
+  API_RETURN(const char *, NULL, s, probe(s, t, name));
+}

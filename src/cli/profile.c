@@ -1,0 +1,48 @@
+// profile.c - heddle profile MODEL: measures the events of a plan once; heddle machines probe: describes this machine.
+// Both are run by processes that a launcher has started, as those of `heddle run`.
+#include "cli/cli.h"
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool ended(cli *x, heddle_transport *t, bool ok) {
+  if (!ok) fputs(heddle_session_messages(x->s), stderr), heddle_session_clear(x->s);
+  fflush(stdout);
+  t->close(t->link.arg, !ok);
+  return ok;
+}
+
+bool cmd_profile(cli *x) {
+  heddle_plan *b;
+  heddle_program *d;
+  char cores[32];
+  const char *file = x->output ? x->output : "profile.db";
+  if (x->profiles && !x->machine)
+    return usage_error("add --machine, as `heddle sim` has it", "--profiles needs --machine");
+  heddle_machine *m = x->machine ? machine_of(x) : NULL;
+  if ((x->machine && !m) || !plan_of(x, m, &b, &d)) return false;
+  if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2'", "`heddle profile` needs a plan");
+  d = heddle_plan_apply(b);
+  if (!heddle_program_validate(d)) return false;
+  const uint32_t ranks = heddle_program_ranks(d);
+  snprintf(cores, sizeof cores, "1x%u cpu-core", ranks);
+  if (!m) m = heddle_machine_load(x->s, cores);
+  if (!m) return false;
+  if (!ranks_are_here()) return ranks_start(x, ranks < RANKS_MEASURING ? ranks : RANKS_MEASURING);
+  heddle_transport t;
+  if (!ranks_join(x, &t)) return false;
+  heddle_profile *p = heddle_profile_run(d, m, &t, file);
+  return ended(x, &t, p && (t.link.rank || put(heddle_profile_report(p, format_of(x)))));
+}
+
+bool machines_probe(cli *x) {
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  char name[256] = "here";
+  if (!ranks_are_here()) return ranks_start(x, cores > 1 ? 2 : 1);
+  heddle_transport t;
+  if (!ranks_join(x, &t)) return false;
+  gethostname(name, sizeof name - 1);
+  const char *text = heddle_machine_probe(x->s, &t, name);
+  bool ok = text != NULL;
+  if (ok && !t.link.rank) ok = x->output ? heddle_session_write(x->s, x->output, text) : put(text);
+  return ended(x, &t, ok);
+}

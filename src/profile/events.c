@@ -1,0 +1,121 @@
+// events.c - the distinct events of a program, and which ranks run them.
+//
+// Idea: functions are looked at once for every group that they are called on. Members of a group that hold equal pieces
+// have equal events, so one member speaks for all of them unless pieces, devices or places differ.
+#include "profile/internal.h"
+
+static void put_members(profile_events *x, const instr *i, const func_info *f, group g, u32 member,
+                        profile_event *e) {
+  const space *sp = x->p->sp;
+  const group_info *gi = group_get(sp, g);
+  u8 axes[MESH_AXES];
+  u32 *v = NEWN(x->a, u32, MAX(e->e.where->n, 2u)), n = 0;
+  if (i->op == OP_send) {
+    const type_info *t = val_type(x->p, f, i->res);
+    const group_info *to = group_get(sp, t->g.i ? t->g : g);
+    v[n++] = gi->ranks[member];
+    v[n++] = to->ranks[(u64)member * to->nranks / gi->nranks];
+  } else {
+    const u32 naxes = cost_axes(x->p, i, g, axes), lead = group_lead(sp, g, member, axes, naxes);
+    for (u32 m = 0; m < gi->nranks && n < e->e.where->n; m++)
+      if (group_lead(sp, g, m, axes, naxes) == lead) v[n++] = gi->ranks[m];
+  }
+  e->members = v, e->nmembers = n;
+}
+
+// Elements behind the dimension that the communication splits, or joins again: of its first operand and result.
+static i64 inner_of(const profile_events *x, const instr *i, const func_info *f, group g) {
+  u8 axes[MESH_AXES];
+  const u32 naxes = i->op == OP_send ? 0 : cost_axes(x->p, i, g, axes), nopd = instr_nopd(f, i);
+  i64 inner = 1;
+  for (u32 side = 0; side < 2; side++) {
+    if (side ? !i->nres : !nopd) continue;
+    const type_info *t = val_type(x->p, f, side ? i->res : opd_of(f, i, 0));
+    const layout_info *l = layout_get(x->p->sp, t->lay);
+    for (u32 k = 0; k < l->nsplit && !t->tuple; k++)
+      for (u32 j = 0; j < naxes; j++) {
+        if (l->split[k].axis != axes[j]) continue;
+        inner = 1;
+        for (u32 d = l->split[k].dim + 1; d < t->s.nd; d++) inner *= t->s.dim[d];
+      }
+  }
+  return inner;
+}
+
+static u32 found(const profile_events *x, const char *key) {
+  for (u32 it = 0, k; hmap_next(&x->by_key, hash_bytes(key, strlen(key), 0), &it, &k);)
+    if (!strcmp(x->v.v[k].key, key)) return k + 1;
+  return 0;
+}
+
+// The event's number, from 1; 0: it has no price; -1: it cannot be priced, and a diagnostic.
+static int event_at(profile_events *x, const func_info *f, const instr *i, group g, u32 member) {
+  cost_info cost;
+  cost_event e;
+  if (!cost_explain(x->k, x->p, f, i, g, member, &cost, &e)) return -1;
+  if (cost.source == COST_FREE || i->op == OP_copy || i->op == OP_opaque || (e.where && e.where->n < 2))
+    return 0;
+  strbuf text = {.a = x->a};
+  cost_event_print(x->p->c, cost_model_machine(x->k), &e, &text);
+  const char *key = sb_str(&text);
+  const u32 known = found(x, key);
+  if (known) return (int)known;
+  profile_event made = {.key = key, .e = e, .rank = group_get(x->p->sp, g)->ranks[member]};
+  if (e.where) {
+    made.e.where = arena_dup(x->a, e.where, sizeof *e.where);
+    put_members(x, i, f, g, member, &made);
+    made.inner = inner_of(x, i, f, g);
+  } else {
+    shape *s = arena_dup(x->a, e.opd, sizeof *s * (e.nopd + e.nres));
+    made.e.opd = s, made.e.res = s + e.nopd;
+  }
+  hmap_add(x->a, &x->by_key, hash_bytes(key, strlen(key), 0), x->v.n);
+  *vec_push(x->a, &x->v) = made;
+  return (int)x->v.n;
+}
+
+u32 profile_event_of(profile_events *x, const func_info *f, const instr *i, group g, u32 member) {
+  if (i->op == OP_call) return 0;
+  const int k = event_at(x, f, i, g, member);
+  return k > 0 ? (u32)k : 0;
+}
+
+// ---- the whole program ----------------------------------------------------------------------------------
+static bool members_differ(const profile_events *x, const func_info *f, const instr *i) {
+  const machine *m = cost_model_machine(x->k);
+  if (m->nkinds > 1 || (m->nnodes > 1 && cost_op_moves((opcode)i->op))) return true;
+  const u32 nopd = instr_nopd(f, i);
+  for (u32 k = 0; k < nopd + i->nres; k++) {
+    const type_info *t = val_type(x->p, f, k < nopd ? opd_of(f, i, k) : i->res + k - nopd);
+    if (!t->tuple && !layout_is_even(x->p->sp, t->lay)) return true;
+  }
+  return false;
+}
+
+static bool look(profile_events *x, func fn, group g, hmap *seen) {
+  const func_info *f = func_get(x->p, fn);
+  const u64 at = hash_u64((u64)fn.i << 32 | g.i, 7);
+  if (hmap_get(seen, at)) return true;
+  hmap_add(x->a, seen, at, 1);
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *i = &f->body.v[k];
+    const group on = i->g.i ? i->g : g;
+    if (i->op == OP_call) {
+      if (!look(x, i->callee, on, seen)) return false;
+      continue;
+    }
+    const u32 n = members_differ(x, f, i) ? group_get(x->p->sp, on)->nranks : 1;
+    for (u32 m = 0; m < n; m++)
+      if (event_at(x, f, i, on, m) < 0) return false;
+  }
+  return true;
+}
+
+bool profile_events_of(profile_events *x, ctx *c, arena *a, const prog *p, const machine *m) {
+  machine *plain = arena_dup(a, m, sizeof *m);
+  hmap seen = {0};
+  plain->events = NULL, plain->profile = NULL;
+  *x = (profile_events){.p = p, .a = a};
+  x->k = cost_model_new(c, a, plain, NULL);
+  return x->k && look(x, p->main, (group){0}, &seen);
+}

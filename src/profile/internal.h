@@ -1,0 +1,28 @@
+// internal.h - what the files of profile/ share.
+#ifndef HEDDLE_PROFILE_INTERNAL_H
+#define HEDDLE_PROFILE_INTERNAL_H
+#include "profile/profile.h"
+#include "machine/machine.h"
+
+// ---- together (together.c) --------------------------------------------------------------------------------
+// Process 0 decides, all others hear it: a collective call, which is also a barrier. False: a process is gone.
+bool together(const profile_job *j, u32 n, bool *go);
+// Figures of every process of 0..n-1, to process 0: out has n * count of them there.
+bool together_gather(const profile_job *j, u32 n, const double *v, u32 count, double *out);
+// n bytes of process 0, for all.
+bool together_tell(const profile_job *j, void *bytes, i64 n);
+bool together_lost(ctx *c); // false, with E_PEER
+
+// ---- one communication (comm.c) -----------------------------------------------------------------------------
+// A program of `times` communications of the event among n ranks. inner: as in profile_event. NULL and a diagnostic.
+prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, i64 inner);
+// Among the processes of `members`, n of them, of which this may be one; process 0 gets the figure. times: as above.
+bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, i64 inner, const u32 *members, u32 n,
+                  profile_figure *out);
+
+// ---- computation (walk.c) --------------------------------------------------------------------------------
+// Every process runs the part of a rank: process q that of rank[q]. Process 0 gets a figure for each event, count 0 where
+// none of them ran it.
+bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank, profile_figure *out,
+                progress *bar);
+#endif

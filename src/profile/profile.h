@@ -1,0 +1,72 @@
+// profile.h - measures what the instructions of a plan take on the machine that this runs on, and what the machine
+// itself gives. Layer 7. Every process of a job calls the same functions; process 0 has the answers.
+//
+// Idea: equal events take equal time, so each is measured once, and not the plan as a whole. A computation is measured
+// where it stands: a process runs one rank's part of the program, step after step, with nobody at the other end of its
+// messages, while the other processes run other ranks' parts, so that memory, caches and cores are as in a real step.
+// A communication is measured as a program of its own, among as many processes as it has members.
+#ifndef HEDDLE_PROFILE_H
+#define HEDDLE_PROFILE_H
+#include "cost/cost.h"
+#include "eval/eval.h"
+
+enum { PROFILE_SEND_RANKS = 2, PROFILE_GROUP_RANKS = 8 }; // at most so many measure a send, a collective
+
+typedef struct {
+  eval_link link; // joins the processes; rank: of this one
+  u32 nprocs;
+} profile_job;
+
+// ---- repeats (repeats.c) --------------------------------------------------------------------------------
+typedef struct {
+  double median, spread; // two repeats in three lie within median * (1 +- spread)
+  u32 count;             // repeats that are left
+} profile_figure;
+// Of repeats v[0..n), n above 0, which are sorted. Those further above the median than OUTLIER times the median distance
+// from it are left out: something else ran.
+profile_figure profile_settle(double *v, u32 n);
+// From n members to `wanted`: what a ring moves in proportion, 2(n-1)/n of the bytes of an all-reduce, (n-1)/n of others.
+double profile_ring(opcode op, u32 n, u32 wanted);
+
+// ---- events of a program (events.c) ---------------------------------------------------------------------
+typedef struct {
+  const char *key;
+  cost_event e; // shapes and placement in the list's arena
+  u32 rank;     // of the program: one that runs it
+  u32 nmembers; // communication: of it, and which ranks these are
+  const u32 *members;
+  i64 inner; // ... elements that lie in a row on one rank, where it splits or is split; 1 where it does not
+} profile_event;
+typedef struct {
+  VEC(profile_event) v;
+  hmap by_key;
+  // of an instruction on a group (u64) -> number + 1; 0: it has no price
+  hmap by_instr;
+  cost_model *k;
+  const prog *p;
+  arena *a;
+} profile_events;
+// All distinct events of the program on the machine. False and diagnostics if one cannot be priced.
+bool profile_events_of(profile_events *x, ctx *c, arena *a, const prog *p, const machine *m);
+// The number of an event, from 1; 0: the instruction has no price. member: of g. For rank.
+u32 profile_event_of(profile_events *x, const func_info *f, const instr *i, group g, u32 member);
+
+// ---- measuring -------------------------------------------------------------------------------------------
+typedef struct {
+  const char *machine, *versions, *path;
+  u32 nevents, nknown, nmeasured, nscaled, nleft; // nleft: that could not be measured with so few processes
+  double seconds;
+} profile_report;
+typedef struct {
+  const char *path;     // of the database
+  const char *versions; // "heddle 0.1.0, Open MPI 4.1.4": what the times depend on beside the machine
+} profile_opts;
+// Measures what the database has not of this machine and these versions, and puts it there. False and diagnostics.
+bool profile_program(const profile_job *j, ctx *c, arena *a, const prog *p, const machine *m,
+                     const profile_opts *o, profile_report *out);
+
+// ---- the machine (probe.c) -------------------------------------------------------------------------------
+// A machine file of the machine that this runs on, every figure with how it was measured. name: of the machine. NULL and
+// diagnostics; on processes other than 0 "".
+const char *profile_machine(const profile_job *j, ctx *c, arena *a, const char *name, const char *versions);
+#endif

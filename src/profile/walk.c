@@ -1,0 +1,147 @@
+// walk.c - times of computations, where they stand.
+//
+// Idea: what passes between the end of one priced computation and the end of the next is the time of the next: with it
+// goes what the evaluator does between them, entering functions and making views, so that the times of all computations
+// add up to the step. Communication and waiting for it is left out. In one step an event takes what its instructions
+// take on average; steps are the repeats.
+#include "profile/internal.h"
+#include <math.h>
+
+enum { WARM = 2, LEAST = 7, MOST = 60 };
+static const u64 LONG_NS = 1500000000;
+
+typedef struct {
+  double ns;
+  u32 n;
+} tally;
+typedef struct {
+  profile_events *x;
+  u32 rank;      // of the program
+  hmap known;    // (instruction, group) -> what it is
+  u64 last_ns;   // end of the latest instruction
+  double behind; // of what has no price of its own, since then
+  u32 latest;    // event, from 1
+  VEC(tally) of; // by event, in this step
+} walk;
+enum {
+  WALK_NOTHING = 1,
+  WALK_MOVES,
+  WALK_EVENT
+}; // not this rank's, or without a price; communication; + event
+
+static u32 what_is(walk *w, const func_info *f, const instr *i, group g) {
+  const u64 at = hash_u64((u64)(uintptr_t)i, g.i);
+  u32 what = hmap_get(&w->known, at);
+  if (what) return what;
+  const int member = i->op == OP_call ? -1 : group_member(w->x->p->sp, g, w->rank);
+  what = WALK_NOTHING;
+  if (i->op == OP_send && member < 0) {
+    const type_info *t = val_type(w->x->p, f, i->res);
+    if (group_member(w->x->p->sp, t->g.i ? t->g : g, w->rank) >= 0) what = WALK_MOVES;
+  } else if (member >= 0 && cost_op_moves((opcode)i->op))
+    what = WALK_MOVES;
+  else if (member >= 0) {
+    const u32 event = profile_event_of(w->x, f, i, g, (u32)member);
+    if (event) what = WALK_EVENT + event;
+  }
+  hmap_add(w->x->a, &w->known, at, what);
+  return what;
+}
+
+static void charge(walk *w, u32 event, double ns, u32 n) {
+  if (!event) return;
+  while (w->of.n < event) *vec_push(w->x->a, &w->of) = (tally){0};
+  w->of.v[event - 1].ns += ns, w->of.v[event - 1].n += n;
+}
+
+static void done(void *arg, const func_info *f, const instr *i, group g) {
+  walk *w = arg;
+  const double ns = (double)(clock_ns() - w->last_ns);
+  const u32 what = what_is(w, f, i, g);
+  if (what == WALK_NOTHING)
+    w->behind += ns;
+  else if (what == WALK_MOVES)
+    charge(w, w->latest, w->behind, 0), w->behind = 0;
+  else {
+    w->latest = what - WALK_EVENT;
+    charge(w, w->latest, ns + w->behind, 1);
+    w->behind = 0;
+  }
+  w->last_ns = clock_ns();
+}
+
+// Nobody is at the other end.
+static bool send_nowhere(void *arg, u32 to, const void *data, i64 bytes) {
+  (void)arg, (void)to, (void)data, (void)bytes;
+  return true;
+}
+static bool receive_zeros(void *arg, u32 from, void *data, i64 bytes) {
+  (void)arg, (void)from;
+  memset(data, 0, (size_t)bytes);
+  return true;
+}
+
+static bool step(walk *w, eval_rank *r, const u32 *next) {
+  for (u32 k = 0; k < w->of.n; k++) w->of.v[k] = (tally){0};
+  w->behind = 0, w->latest = 0, w->last_ns = clock_ns();
+  if (!eval_rank_step(r, next)) return false;
+  charge(w, w->latest, w->behind + (double)(clock_ns() - w->last_ns), 0);
+  return true;
+}
+
+// v[event * MOST + step]; NAN where it did not run. Returns the steps; 0 and a diagnostic.
+static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32 *next, double *v,
+                  u32 nevents) {
+  const u64 begin = clock_ns();
+  u32 n = 0;
+  for (u32 k = 0;; k++) {
+    bool go = n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS);
+    if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
+    if (!go) return n;
+    if (!step(w, r, next)) return 0;
+    if (k < WARM) continue;
+    for (u32 e = 0; e < nevents && e < w->of.n; e++)
+      if (w->of.v[e].n) v[(size_t)e * MOST + n] = w->of.v[e].ns / w->of.v[e].n;
+    n++;
+  }
+}
+
+static void settle_all(const double *all, u32 nprocs, u32 nevents, profile_figure *out) {
+  double *v = NULL;
+  arena *a = arena_new();
+  v = NEWN(a, double, nprocs *MOST);
+  for (u32 e = 0; e < nevents; e++) {
+    u32 n = 0;
+    for (u32 q = 0; q < nprocs; q++)
+      for (u32 s = 0; s < MOST; s++) {
+        const double x = all[((size_t)q * nevents + e) * MOST + s];
+        if (!isnan(x)) v[n++] = x;
+      }
+    out[e] = n ? profile_settle(v, n) : (profile_figure){0};
+  }
+  arena_free(a);
+}
+
+bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank, profile_figure *out,
+                progress *bar) {
+  const prog *p = x->p;
+  const u32 nin = func_get(p, p->main)->nparams, nevents = x->v.n;
+  arena *a = arena_new();
+  eval_array *in = NEWN(a, eval_array, nin + 1);
+  u32 *next = ZNEWN(a, u32, nin + 1);
+  walk w = {.x = x, .rank = rank[j->link.rank]};
+  const eval_link nowhere = {.rank = w.rank, .send = send_nowhere, .receive = receive_zeros};
+  const size_t each = (size_t)nevents * MOST;
+  double *own = NEWN(a, double, each), *all = j->link.rank ? own : NEWN(a, double, each * j->nprocs);
+  for (size_t k = 0; k < each; k++) own[k] = NAN;
+  (void)bar;
+  eval_rank_next(p, next);
+  eval_rank *r = eval_random(p, 0, in, nin, a) ? eval_rank_new(p, &(eval_opts){0}, &nowhere, in, nin) : NULL;
+  if (r) eval_rank_watch(r, done, &w);
+  bool ok = r && repeat(j, c, &w, r, next, own, nevents);
+  eval_rank_free(r);
+  if (ok && !together_gather(j, j->nprocs, own, (u32)each, all)) ok = together_lost(c);
+  if (ok && !j->link.rank) settle_all(all, j->nprocs, nevents, out);
+  arena_free(a);
+  return ok;
+}

@@ -1,0 +1,75 @@
+## needs MPI
+## Times of events. What was measured is masked.
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=2' -o times.db | sed -E 's/^(versions|time) .*/\1 ~/'
+machine          1x2 cpu-core
+versions ~
+distinct events  15
+known before     0
+measured now     15
+time ~
+in               times.db
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=2' -o times.db --json | grep -vE '"(versions|time_ps)"'
+{
+  "machine": "1x2 cpu-core",
+  "events": 15,
+  "known": 15,
+  "measured": 0,
+  "scaled": 0,
+  "left": 0,
+  "file": "times.db"
+}
+## Other plans share events: only what is new is measured.
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=2 zero=2' --machine '1x2 cpu-core' -o times.db | grep -E 'events|before'
+distinct events  19
+known before     13
+$ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=2' --machine '1x2 cpu-core' --profiles times.db | grep -E '^(machine|measured  )' | sed -E 's/ +[0-9.]+ us.*/ ~/'
+machine         1x2 cpu-core, measured times from times.db
+measured        23 ~
+## Not of another machine.
+$ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=2' --machine '1x4 v100' --profiles times.db
+error[E0117]: no measured times of the machine '1x4 v100'
+  --> times.db
+  hint: it has times of '1x2 cpu-core'
+[1]
+## It is a database: a damaged one says so, one of something else too.
+$ head -c 5000 times.db >half.db; heddle sim mlp-xs --train --strategy 'dp=2' --machine '1x2 cpu-core' --profiles half.db
+error[E0117]: the database of measured times is cut short: 5000 of 8192 bytes
+  --> half.db
+  hint: rm half.db; `heddle profile` measures anew
+[1]
+$ (head -c 100 times.db; head -c 30000 /dev/zero) >zero.db; heddle sim mlp-xs --train --strategy 'dp=2' --machine '1x2 cpu-core' --profiles zero.db
+error[E0117]: the database of measured times is damaged: database disk image is malformed
+  --> zero.db
+  hint: rm zero.db; `heddle profile` measures anew
+[1]
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=1' -o examples/profiles/gpt2.csv 2>&1 | grep -vE '^(---|MPI_ABORT|with errorcode|NOTE|You may|exactly|\[|$)'
+error[E0117]: the file is no database of measured times: file is not a database
+  --> examples/profiles/gpt2.csv
+  hint: name another one; `heddle profile ... -o FILE.db` makes it
+error: the job has ended before its end
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=1' -o no/such/folder/times.db 2>&1 | grep -vE '^(---|MPI_ABORT|with errorcode|NOTE|You may|exactly|\[|$)'
+error[E0117]: the database of measured times: unable to open database file
+  --> no/such/folder/times.db
+error: the job has ended before its end
+$ heddle profile gpt2 --batch 8 --strategy 'dp=3'
+error[E0502]: batch 8 is not divisible by dp=3
+  --> gpt2
+  hint: choose a batch that is a multiple of 3
+[1]
+$ heddle profile gpt2 --batch 8 --profiles times.db
+error[E0801]: --profiles needs --machine
+  hint: add --machine, as `heddle sim` has it
+[2]
+## This machine: a file that is a machine.
+$ heddle machines probe -o here.yaml && heddle machines here.yaml | sed -E 's/^machine .*/machine ~/; s/^about .*/about ~/' | grep -E '~|^device '
+machine ~
+about ~
+device  count    memory    usable  bandwidth           f16          bf16           f32           f64
+$ grep -c '# measured: ' here.yaml
+13
+$ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=1' --machine here.yaml | grep -c 'time per step'
+1
+$ heddle machines dgx-2 --launcher mpirun
+error[E0801]: --launcher applies to `heddle machines probe` only
+  hint: leave it out, or heddle machines probe
+[2]

@@ -1,0 +1,304 @@
+// test_events.c - times of events: the text an event is known by, the database, what is made of repeats, and that each is
+// measured once and then is the price.
+#include "front/front.h"
+#include "plan/plan.h"
+#include "profile/internal.h"
+#include "profiles.h"
+#include "sim/sim.h"
+#include "test.h"
+#include <stdio.h>
+#include <unistd.h>
+
+// ---- the text of an event -----------------------------------------------------------------------------------
+TEST(events_text_reads_back) {
+  static const char *const lines[] = {
+      "matmul f32[512,128] f32[128,384] -> f32[512,384] on cpu-core",
+      "softmax f16[8,64,64] -> f16[8,64,64] {axis=-1} on a100",
+      "layernorm f32[8,64] f32[64] f32[64] -> f32[8,64] {eps=1e-05} on \"my \\\"own\\\" device\"",
+      "concat f32[2] f32[2] -> f32[4] {axis=0} on core",
+      "transpose f32[2,3] -> f32[3,2] {perm=[1,0]} on core",
+      "einsum f32[2,3] f32[3,4] -> f32[2,4] {law=\"ab,bc->ac\"} on core",
+      "cast f32[] -> f16[] {dtype=f16} on core",
+      "full -> f32[4] on core",
+      "all_reduce f32 4096 B among 4 on 2 nodes, 2 each",
+      "all_gather any 0 B among 3 on 1 node, 3 each",
+      "send bf16 1 B among 2 on 2 nodes, at most 1 each at 2.5e+10 B/s",
+  };
+  ctx *c = ctx_new();
+  for (u32 k = 0; k < COUNT_OF(lines); k++) {
+    cost_event e;
+    const bool ok = cost_event_parse(c, ctx_arena(c), lines[k], &e);
+    CHECK_MSG(ok, "%s", lines[k]);
+    if (!ok) continue;
+    strbuf b = {.a = ctx_arena(c)};
+    cost_event_print(c, NULL, &e, &b);
+    CHECK_STR(sb_str(&b), lines[k]);
+  }
+  ctx_free(c);
+}
+
+TEST(events_text_refused) {
+  static const char *const lines[] = {
+      "",
+      "matmul",
+      "nonsense f32[1] -> f32[1] on core",
+      "matmul f32[1] f32[1] on core",
+      "matmul f32[1,] -> f32[1] on core",
+      "matmul f32[-1] -> f32[1] on core",
+      "matmul g32[1] -> f32[1] on core",
+      "matmul f32[1] -> f32[1]",
+      "matmul f32[1] -> f32[1] on ",
+      "matmul f32[1] -> f32[1] on core ",
+      "softmax f32[1] -> f32[1] {axis=} on core",
+      "softmax f32[1] -> f32[1] {axis=1 on core",
+      "softmax f32[1] -> f32[1] {what=1} on core",
+      "matmul f32[1] -> f32[1] on \"core",
+      "matmul f32[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1] -> f32[1] on core",
+      "all_reduce f32 4096 among 4 on 2 nodes, 2 each",
+      "all_reduce f32 -1 B among 4 on 2 nodes, 2 each",
+      "all_reduce f32 1 B among 99999999999 on 2 nodes, 2 each",
+  };
+  ctx *c = ctx_new();
+  for (u32 k = 0; k < COUNT_OF(lines); k++) {
+    cost_event e;
+    CHECK_MSG(!cost_event_parse(c, ctx_arena(c), lines[k], &e), "%s", lines[k]);
+  }
+  CHECK_EQ_I64(diag_count(c), 0);
+  ctx_free(c);
+}
+
+// ---- repeats ------------------------------------------------------------------------------------------------
+TEST(events_repeats) {
+  double even[] = {3, 1, 2, 4}, far[] = {10, 11, 9, 10, 1000}, one[] = {7};
+  CHECK_CLOSE(profile_settle(even, 4).median, 2.5, 0);
+  const profile_figure f = profile_settle(far, 5);
+  CHECK_EQ_I64(f.count, 4);
+  CHECK_CLOSE(f.median, 10, 0);
+  CHECK_CLOSE(f.spread, 0.1, 1e-12);
+  CHECK_EQ_I64(profile_settle(one, 1).count, 1);
+}
+
+TEST(events_ring) {
+  CHECK_CLOSE(profile_ring(OP_all_reduce, 8, 64), (2 * 63.0 / 64) / (2 * 7.0 / 8), 1e-12);
+  CHECK_CLOSE(profile_ring(OP_all_gather, 2, 1024), (1023.0 / 1024) / 0.5, 1e-12);
+  CHECK_CLOSE(profile_ring(OP_send, 2, 2), 1, 0);
+}
+
+// ---- the database -------------------------------------------------------------------------------------------
+static const char *file_of(arena *a, const char *name) {
+  const char *path = arena_printf(a, "/tmp/heddle-events-%d-%s", (int)getpid(), name);
+  unlink(path);
+  return path;
+}
+
+TEST(events_database) {
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  const char *path = file_of(a, "rows.db");
+  const measured_event two[] = {{"b", 20, 0.5, 9, EVENT_SCALED}, {"a", 10, 0.25, 7, EVENT_MEASURED}};
+  const measured_event late = {"a", 11, 0.125, 8, EVENT_FITTED};
+  measured_event *row;
+  u32 n;
+  event_db *db = event_db_open(c, a, path, true);
+  REQUIRE(db);
+  CHECK(event_db_put(db, "m", "heddle 0.0.1", two, 2));
+  CHECK(event_db_put(db, "other", "heddle 0.0.1", two, 1));
+  event_db_close(db);
+  REQUIRE((db = event_db_open(c, a, path, true)));
+  REQUIRE(event_db_get(db, a, "m", "heddle 0.0.1", &row, &n) && n == 2);
+  CHECK_STR(row[0].key, "a");
+  CHECK_EQ_I64(row[0].ps, 10);
+  CHECK_EQ_I64(row[1].source, EVENT_SCALED);
+  CHECK_CLOSE(row[1].spread, 0.5, 0);
+  // Of several versions those of this Heddle are taken, wherever their names stand.
+  CHECK(event_db_put(db, "m", "heddle " HEDDLE_VERSION ", here", &late, 1));
+  CHECK(event_db_put(db, "m", "later", two, 2));
+  REQUIRE(event_db_get(db, a, "m", NULL, &row, &n) && n == 2);
+  CHECK_EQ_I64(row[0].ps, 11);
+  CHECK_EQ_I64(row[0].source, EVENT_FITTED);
+  // A row that is put again takes the place of the first.
+  CHECK(event_db_put(db, "m", "heddle 0.0.1", &(measured_event){"a", 99, 0, 1, EVENT_MEASURED}, 1));
+  REQUIRE(event_db_get(db, a, "m", "heddle 0.0.1", &row, &n) && n == 2);
+  CHECK_EQ_I64(row[0].ps, 99);
+  event_db_close(db);
+  CHECK_EQ_I64(diag_count(c), 0);
+  unlink(path);
+  ctx_free(c);
+}
+
+// Wherever a file is damaged, it is either told or the rows are still there; nothing else happens.
+TEST(events_damaged) {
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  const char *path = file_of(a, "whole.db"), *bad = file_of(a, "bad.db");
+  event_db *db = event_db_open(c, a, path, true);
+  REQUIRE(db);
+  measured_event row[40];
+  for (u32 k = 0; k < 40; k++)
+    row[k] = (measured_event){arena_printf(a, "matmul f32[%u,64] f32[64,64] -> f32[%u,64] on core", k, k), k,
+                              0, 9, 0};
+  CHECK(event_db_put(db, "1x2 cpu-core", "v", row, 40));
+  event_db_close(db);
+  machine *m = machine_load(c, a, "1x2 cpu-core");
+  file_view f;
+  REQUIRE(m && file_map(c, path, &f));
+  char *copy = arena_dup(a, f.data, f.size);
+  u32 told = 0, n = 0;
+  for (size_t at = 16; at < f.size; at += 61, n++) {
+    copy[at] ^= 0x5a;
+    REQUIRE(file_write(c, bad, copy, f.size));
+    copy[at] ^= 0x5a;
+    diag_clear(c);
+    m->events = NULL;
+    const bool ok = machine_events_read(m, a, bad);
+    CHECK_EQ_I64(ok, diag_count(c) == 0);
+    told += !ok;
+  }
+  CHECK(told > 0 && n > 100);
+  for (size_t size = 16; size < f.size; size += 509) {
+    REQUIRE(file_write(c, bad, copy, size));
+    diag_clear(c);
+    CHECK_MSG(!machine_events_read(m, a, bad) && diag_count(c) > 0, "%zu of %zu", size, f.size);
+  }
+  file_unmap(&f);
+  unlink(path), unlink(bad);
+  ctx_free(c);
+}
+
+// ---- measured once, and then the price --------------------------------------------------------------------------
+typedef struct {
+  ctx *c;
+  arena *a;
+  prog *src, *p;
+  planner *pl;
+  machine *m;
+} bed;
+
+static bed open_bed(const char *model, const char *line, const char *spec) {
+  bed b = {.c = ctx_new(), .a = arena_new()};
+  b.src = front_load(b.c, model, &(front_opts){.batch = 8, .seq = 16, .loss = true});
+  b.m = machine_load(b.c, b.a, spec);
+  REQUIRE(b.src && b.m);
+  strategy_set said;
+  hybrid_opts h = {.said = &said, .train = true, .optim = optim_default(OPTIM_SGD)};
+  b.pl = planner_new(b.src);
+  REQUIRE(strategy_parse(b.c, b.a, line, &said) && strategy_one(b.c, &said, &h.s));
+  REQUIRE(strategy_settle(b.c, &said, policy_batch_extent(b.pl), true, &h.s));
+  plan *pn = policy_hybrid(b.pl, b.a, &h);
+  b.p = pn ? plan_apply(b.pl, pn, NULL) : NULL;
+  REQUIRE(b.p);
+  return b;
+}
+static void close_bed(bed *b) {
+  prog_free(b->p);
+  planner_free(b->pl);
+  prog_free(b->src);
+  arena_free(b->a);
+  ctx_free(b->c);
+}
+
+TEST(events_of_programs_read_back) {
+  static const char *const models[][2] = {
+      {"gpt2:layers=2,hidden=32,heads=4,vocab=64", "dp=2 tp=2 pp=2 mb=2"},
+      {"moe-8x125m:layers=2,hidden=32,heads=4,vocab=64,experts=4", "dp=2 zero=2"},
+      {"mlp-xs:layers=2,hidden=16", "dp=4 zero=3"}};
+  for (u32 k = 0; k < COUNT_OF(models); k++) {
+    bed b = open_bed(models[k][0], models[k][1], "1x8 cpu-core");
+    profile_events x;
+    REQUIRE(profile_events_of(&x, b.c, b.a, b.p, b.m));
+    CHECK(x.v.n > 5);
+    for (u32 i = 0; i < x.v.n; i++) {
+      const profile_event *e = &x.v.v[i];
+      cost_event back;
+      strbuf text = {.a = b.a};
+      REQUIRE(cost_event_parse(b.c, b.a, e->key, &back));
+      cost_event_print(b.c, b.m, &back, &text);
+      CHECK_STR(sb_str(&text), e->key);
+      CHECK_EQ_I64(back.op, e->e.op);
+      if (e->e.where) CHECK_EQ_I64(e->nmembers, e->e.where->n);
+    }
+    close_bed(&b);
+  }
+}
+
+// Alone there is nobody to communicate with: computations are measured, and only once.
+TEST(events_measured_once) {
+  bed b = open_bed("mlp-xs:layers=2,hidden=16", "dp=2", "1x2 cpu-core");
+  const char *path = file_of(b.a, "once.db");
+  const profile_job alone = {.nprocs = 1};
+  const profile_opts o = {.path = path, .versions = "here"};
+  profile_report r;
+  REQUIRE(profile_program(&alone, b.c, b.a, b.p, b.m, &o, &r));
+  CHECK(r.nmeasured > 5 && r.nleft > 0);
+  CHECK_EQ_I64(r.nknown, 0);
+  CHECK_EQ_I64(r.nmeasured + r.nleft, r.nevents);
+  const u32 first = r.nmeasured;
+  REQUIRE(profile_program(&alone, b.c, b.a, b.p, b.m, &o, &r));
+  CHECK_EQ_I64(r.nmeasured, 0);
+  CHECK_EQ_I64(r.nknown, first);
+  REQUIRE(
+      profile_program(&alone, b.c, b.a, b.p, b.m, &(profile_opts){.path = path, .versions = "newer"}, &r));
+  CHECK_EQ_I64(r.nmeasured, first);
+  unlink(path);
+  close_bed(&b);
+}
+
+// The price is the measured time, its error bar follows from the spreads, and planners still see the formulas.
+TEST(events_are_prices) {
+  bed b = open_bed("mlp-xs:layers=2,hidden=16", "dp=2", "1x2 cpu-core");
+  const char *path = file_of(b.a, "prices.db");
+  profile_events x;
+  REQUIRE(profile_events_of(&x, b.c, b.a, b.p, b.m));
+  measured_event *row = NEWN(b.a, measured_event, x.v.n);
+  for (u32 k = 0; k < x.v.n; k++) row[k] = (measured_event){x.v.v[k].key, 1000000, 0.1, 9, EVENT_MEASURED};
+  event_db *db = event_db_open(b.c, b.a, path, true);
+  REQUIRE(db && event_db_put(db, sym_str(b.c, b.m->name), "v", row, x.v.n));
+  event_db_close(db);
+  const u64 before = machine_profile_hash(b.m);
+  cost_model *plain = cost_model_new(b.c, b.a, b.m, NULL);
+  const i64 planned = cost_comm(plain, OP_all_reduce, 1024, (u32[]){0, 1}, 2, DT_F32);
+  REQUIRE(machine_events_read(b.m, b.a, path));
+  CHECK(machine_profile_hash(b.m) != before);
+  cost_model *k = cost_model_new(b.c, b.a, b.m, NULL);
+  CHECK(!cost_rises(k) && !cost_splits(k));
+  CHECK_EQ_I64(cost_comm(k, OP_all_reduce, 1024, (u32[]){0, 1}, 2, DT_F32), planned);
+  sim_result r;
+  REQUIRE(sim_run(b.c, b.a, b.p, k, &(sim_opts){.mode = SIM_FOLDED, .critical = true}, &r));
+  CHECK(r.makespan_ps > 0 && r.makespan_ps % 1000000 == 0);
+  CHECK_EQ_I64(r.spread_known_ps, r.makespan_ps);
+  // Every event is off on its own: less than all of them together.
+  CHECK(r.error_ps > 0 && (double)r.error_ps < 0.1 * (double)r.makespan_ps);
+  for (u32 i = 0; i < r.norigins; i++) CHECK_EQ_I64(r.origin[i].row.source, COST_EVENT);
+  unlink(path);
+  close_bed(&b);
+}
+
+// ---- programs of one communication ------------------------------------------------------------------------------
+TEST(events_comm_programs) {
+  static const opcode ops[] = {OP_all_reduce, OP_reduce_scatter, OP_all_gather, OP_all_to_all,
+                               OP_broadcast,  OP_reduce,         OP_gather_to,  OP_scatter_from,
+                               OP_permute,    OP_halo_exchange,  OP_send};
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  for (u32 k = 0; k < COUNT_OF(ops); k++)
+    for (u32 n = 2; n <= (ops[k] == OP_send ? 2 : 5); n++) {
+      const cost_event e = {.op = ops[k], .t = DT_F32, .size = 4 * 60};
+      prog *p = comm_program(c, a, &e, n, 2, n % 2 ? 1 : 3);
+      CHECK_MSG(p, "%s among %u: %s", op_row_of(ops[k])->name, n, diag_render(c, a));
+      if (!p) continue;
+      eval_array in, out;
+      REQUIRE(eval_random(p, 1, &in, 1, a));
+      CHECK_MSG(eval_run(p, &(eval_opts){0}, &in, 1, &out, 1, a), "%s among %u: %s", op_row_of(ops[k])->name,
+                n, diag_render(c, a));
+      // It is priced as the event that it is to measure.
+      machine *m = machine_load(c, a, "1x8 cpu-core");
+      profile_events x;
+      REQUIRE(m && profile_events_of(&x, c, a, p, m));
+      i64 size = -1;
+      for (u32 i = 0; i < x.v.n; i++)
+        if (x.v.v[i].e.op == ops[k]) size = x.v.v[i].e.size;
+      CHECK_MSG(size == e.size, "%s among %u: %lld", op_row_of(ops[k])->name, n, (long long)size);
+      prog_free(p);
+    }
+  ctx_free(c);
+}
