@@ -134,6 +134,10 @@ heddle_tensors *tensors_of_parameters(heddle_program *p); // without elements
 void search_tell_mfu(heddle_search *f);                   // before a report
 bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out);
 
+// ---- run.c ----------------------------------------------------------------------------------------------
+eval_rank *run_rank(heddle_run *r);
+u32 run_ranks(const heddle_run *r); // of the job
+
 // ---- tuning.c -------------------------------------------------------------------------------------------
 // The caller's graph passes for tune/; in a, which refers to theirs.
 const struct tune_pass *tuning_passes(ctx *c, arena *a, u32 n, const heddle_pass *passes);

@@ -61,6 +61,9 @@ bool heddle_run_step(heddle_run *r) {
   API_RETURN(bool, false, r->o.s, eval_rank_step(r->r, r->next));
 }
 
+eval_rank *run_rank(heddle_run *r) { return r->r; }
+u32 run_ranks(const heddle_run *r) { return heddle_program_ranks(r->p); }
+
 static bool loss_of(heddle_run *r, double *loss) {
   eval_array x;
   *loss = 0;

@@ -113,5 +113,6 @@ bool plan_of(cli *x, heddle_machine *m, heddle_plan **out, heddle_program **mode
 // The plan of --annotate, or of what the model's own text says. It holds the model from here on.
 heddle_plan *annotated_of(cli *x, heddle_machine *m, heddle_program *model);
 heddle_program *distributed_of(cli *x, heddle_machine *m); // under that plan, or the program as it is
-bool put(const char *text);                                // to standard output; false for NULL
+const char *run_trace_of(const cli *x); // --trace, or $HEDDLE_TRACE; NULL: nothing is recorded (run.c)
+bool put(const char *text);             // to standard output; false for NULL
 #endif

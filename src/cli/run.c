@@ -21,6 +21,11 @@ static bool is_rank(void) {
   return false;
 }
 
+const char *run_trace_of(const cli *x) {
+  const char *dir = x->trace ? x->trace : getenv("HEDDLE_TRACE");
+  return dir && *dir ? dir : NULL;
+}
+
 static double now_ms(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -129,7 +134,7 @@ static bool train(cli *x, heddle_program *d, const char *plan, const heddle_tran
   const uint64_t n = x->run_steps.given ? (uint64_t)x->run_steps.i : 10;
   heddle_run *r = heddle_run_new(d, &t->link, heddle_tensors_random(d, (uint64_t)x->seed.i));
   step_taken *taken = r ? calloc(n, sizeof *taken) : NULL;
-  bool ok = taken;
+  bool ok = taken && (!run_trace_of(x) || heddle_run_record(r));
   for (uint64_t k = 0; k < n && ok; k++) {
     const double start = now_ms();
     ok = heddle_run_step(r) && heddle_run_loss(r, &taken[k].loss);
@@ -137,6 +142,7 @@ static bool train(cli *x, heddle_program *d, const char *plan, const heddle_tran
     if (ok && !t->link.rank) tell_step(x, k, &taken[k]);
   }
   if (ok && !t->link.rank) tell_all(x, t->ranks, plan, n, taken);
+  if (r && run_trace_of(x)) ok = heddle_run_recorded(r, run_trace_of(x)) && ok; // of a job that failed, too
   heddle_tensors *after = ok && x->output ? heddle_run_parameters(r) : NULL;
   if (ok && x->output) ok = after && (t->link.rank || heddle_tensors_write(after, x->output));
   free(taken);

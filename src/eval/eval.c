@@ -295,7 +295,7 @@ static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at
   return ok;
 }
 
-static bool exec(interp *m, frame *f, u32 index) {
+bool eval_exec(interp *m, frame *f, u32 index) {
   const instr *i = &f->f->body.v[index];
   point at = i->coord ? merged(m, &f->at, i->coord) : f->at;
   for (u32 k = 0; k < i->nres; k++) f->v[i->res + k] = eval_held_new(m, val(f->f, i->res + k)->ty, f->g);
@@ -330,7 +330,7 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
   }
   bool ok = true;
   for (u32 i = 0; i < f.f->body.n && ok; i++) {
-    ok = exec(m, &f, i);
+    ok = m->record ? record_exec(m->record, m, &f, i) : eval_exec(m, &f, i);
     if (!m->link) progress_step(&m->bar, m->done += eval_members(m, bind(f.f->body.v[i].g, g)));
     for (u32 k = f.life->begin[i]; k < f.life->begin[i + 1]; k++) eval_held_drop(m, &f.v[f.life->dies[k]]);
   }

@@ -58,6 +58,7 @@ typedef struct {
   arena *a, *stack, *scratch; // the run's; frames; one instruction's
   buf *live;                  // list head
   const eval_link *link;      // NULL: all ranks are here
+  struct recorder *record;    // NULL: nobody wants to know what runs
   VEC(imap *) maps;
   VEC(holdings *) holdings;
   VEC(u64) holdings_key; // three words each
@@ -113,8 +114,20 @@ void eval_held_drop(interp *m, held *h);
 bool eval_enter(interp *m, const eval_array *in, held *args); // the pieces of main's parameters
 // Takes the pieces of the arguments; what is left of them is the caller's to drop. Makes the results.
 bool eval_main(interp *m, held *args, held *results);
-void eval_open(interp *m);  // its arenas
-void eval_close(interp *m); // and all pieces
+bool eval_exec(interp *m, frame *f, u32 index); // instruction `index` of the function, from 0
+void eval_open(interp *m);                      // its arenas
+void eval_close(interp *m);                     // and all pieces
+
+// ---- recording (record.c) ---------------------------------------------------------------------------------
+typedef struct recorder recorder;
+// Of this rank, from now on: interp's link and record become the recorder's. most: events that are kept.
+recorder *record_new(arena *a, interp *m, u32 nranks, u64 most);
+bool record_exec(recorder *r, interp *m, frame *f, u32 index); // eval_exec, noted
+void record_step_begin(recorder *r);
+void record_step_end(recorder *r);
+struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded *about); // recorded.c
+// While a send runs, of one target: gives only the member of the same number to it?
+void record_pairs(recorder *r, bool only);
 
 // ---- movement (move.c) ---------------------------------------------------------------------------------
 typedef struct { // one end

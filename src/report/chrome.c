@@ -10,8 +10,10 @@ enum { ARROWS_MOST = 100000 };                  // viewers get slow
 enum { BUFFERED = 1 << 18, FLUSHED = 1 << 18 }; // events; bytes of text
 
 typedef struct {
-  i64 start_ps, dur_ps;
-  u32 kind, microbatch, lowest_rank, task, match;
+  i64 start_ps, dur_ps, waited_ps;
+  u32 kind, microbatch, lowest_rank, task, match, step;
+  bool has_comm;
+  trace_comm comm;
 } kept;
 typedef struct {
   i64 start_ps;
@@ -61,13 +63,14 @@ void put_us(strbuf *out, i64 ps) {
   sb_putn(out, digits, n);
 }
 
-static void put_meta(writer *w, const char *what, u32 pid, i64 tid, const char *name) {
+// more: members of "args" beside the name, each with a comma before it.
+static void put_meta(writer *w, const char *what, u32 pid, i64 tid, const char *name, const char *more) {
   open_event(w);
   sb_fmt(w->out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u", what, pid);
   if (tid >= 0) sb_fmt(w->out, ",\"tid\":%u", (u32)tid);
   sb_put(w->out, ",\"args\":{\"name\":");
   sb_json_str(w->out, name);
-  sb_put(w->out, "}}");
+  sb_fmt(w->out, "%s}}", more);
 }
 
 static void put_sort(writer *w, const char *what, u32 pid, i64 tid, u32 index) {
@@ -83,14 +86,17 @@ static void put_names(writer *w) {
   for (u32 rank = 0; rank < t->nranks; rank++) {
     bool named = false;
     for (u32 strm = 0; strm < t->nstreams; strm++) {
+      const bool host = strm >= t->nstreams - t->nthreads;
       if (!t->count[rank * t->nstreams + strm]) continue;
       if (!named) {
         snprintf(text, sizeof text, "rank %u", rank);
-        put_meta(w, "process_name", rank, -1, w->o->rank_name ? w->o->rank_name[rank] : text);
+        put_meta(w, "process_name", rank, -1, w->o->rank_name ? w->o->rank_name[rank] : text,
+                 t->process ? process_args(w->c, w->a, &t->process[rank]) : "");
         put_sort(w, "process_sort_index", rank, -1, rank);
       }
       named = true;
-      put_meta(w, "thread_name", rank, strm, sym_str(w->c, t->stream_name[strm]));
+      put_meta(w, "thread_name", rank, strm, sym_str(w->c, t->stream_name[strm]),
+               host ? ",\"thread\":0" : "");
       put_sort(w, "thread_sort_index", rank, strm, strm);
     }
     flush(w, FLUSHED);
@@ -122,14 +128,15 @@ static const char *place_of(writer *w, loc where) {
   return w->places.v[where.i] = sb_str(&quoted);
 }
 
-static const char *head_of(writer *w, const trace_kind *k) { // up to the rank
-  u32 key = k->what << 8 | k->flags;
+static const char *head_of(writer *w, const trace_kind *k, u8 flags) { // up to the rank
+  const u32 key = k->what << 8 | flags;
   while (w->heads.n <= key) *vec_push(w->a, &w->heads) = NULL;
   if (w->heads.v[key]) return w->heads.v[key];
   strbuf s = {.a = w->a};
   sb_put(&s, "{\"ph\":\"X\",\"name\":");
   sb_json_str(&s, sym_str(w->c, w->t->name[k->what]));
-  sb_fmt(&s, ",\"cat\":\"%s\",\"pid\":", chrome_category(k->flags));
+  sb_fmt(&s, ",\"cat\":\"%s\",\"pid\":",
+         k->is == TRACE_KERNEL ? chrome_category(flags) : trace_is_name((trace_is)k->is));
   return w->heads.v[key] = sb_str(&s);
 }
 
@@ -165,17 +172,22 @@ static void put_event(writer *w, u32 lane, const kept *e) {
   u32 rank = lane / w->t->nstreams;
   put_around(w, lane, e->task, e);
   open_event(w);
-  put_number(w, head_of(w, k), rank);
+  // What was executed and moved nothing to another rank is no communication.
+  put_number(w, head_of(w, k, w->t->process && !e->has_comm ? k->flags & ~TRACE_COMM : k->flags), rank);
   put_number(w, ",\"tid\":", lane % w->t->nstreams);
   sb_put(w->out, ",\"ts\":");
   put_us(w->out, e->start_ps);
   sb_put(w->out, ",\"dur\":");
   put_us(w->out, e->dur_ps);
-  put_number(w, ",\"args\":{\"step\":", 0);
+  put_number(w, ",\"args\":{\"step\":", e->step);
   if (e->microbatch != TRACE_NONE) put_number(w, ",\"microbatch\":", e->microbatch);
   if (e->task) sb_put(w->out, ",\"task\":"), put_task(w, &w->t->task[e->task]);
   if (k->bytes >= 0) put_number(w, ",\"bytes\":", k->bytes);
   if (e->match) put_number(w, ",\"match\":", e->match);
+  if (e->waited_ps) sb_put(w->out, ",\"waited\":"), put_us(w->out, e->waited_ps);
+  if (e->has_comm) put_own_comm(w->out, w->c, &e->comm);
+  if (w->t->func && w->t->func[k->func].i)
+    sb_put(w->out, ",\"function\":"), sb_json_str(w->out, sym_str(w->c, w->t->func[k->func]));
   sb_put(w->out, place_of(w, k->where));
   sb_put(w->out, "}}");
   flush(w, FLUSHED);
@@ -184,7 +196,18 @@ static void put_event(writer *w, u32 lane, const kept *e) {
 }
 
 static kept kept_of(const trace_event *e) {
-  return (kept){e->start_ps, e->dur_ps, e->kind, e->microbatch, e->lowest_rank, e->task, e->match};
+  kept k = {.start_ps = e->start_ps,
+            .dur_ps = e->dur_ps,
+            .waited_ps = e->waited_ps,
+            .kind = e->kind,
+            .microbatch = e->microbatch,
+            .lowest_rank = e->lowest_rank,
+            .task = e->task,
+            .match = e->match,
+            .step = e->step,
+            .has_comm = e->comm};
+  if (e->comm) k.comm = *e->comm;
+  return k;
 }
 
 static void put_now(void *arg, const trace_event *e) {
@@ -237,6 +260,7 @@ static void print_to(ctx *c, const trace_source *t, const chrome_opts *o, strbuf
   w.a = arena_new();
   w.tmp = arena_new();
   sb_put(out, "{\"displayTimeUnit\":\"ms\"," TRACE_HEDDLE_MARK);
+  if (t->process) sb_fmt(out, ",\"baseTimeNanoseconds\":%lld", (long long)t->process[t->nranks - 1].base_ns);
   if (w.o->title) {
     sb_put(out, ",\"otherData\":{\"title\":");
     sb_json_str(out, w.o->title);
