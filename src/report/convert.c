@@ -135,7 +135,7 @@ static void put_count(strbuf *out, const char *key, u32 x) {
 static void put_args(converter *k, const trace *t, u32 e) {
   strbuf *out = &k->out;
   const trace_lane *lane = &t->lanes.v[t->lane[e]];
-  const u32 call = t->is[e] == TRACE_CALL ? e : t->cause[e];
+  const u32 call = t->is[e] == TRACE_CALL ? e : t->cause[e] == e ? TRACE_NONE : t->cause[e];
   const size_t start = out->n;
   if (lane->device && !k->own)
     sb_fmt(out, ",\"device\":%lld,\"stream\":%lld", (long long)lane->of, (long long)lane->id);

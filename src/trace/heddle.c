@@ -285,6 +285,8 @@ static void settle(heddle *h) {
     const u32 call = hmap_get(&h->calls, hash_u64((u64)h->waits.v[k].launch, 1));
     if (call) t->cause[h->waits.v[k].event] = call - 1;
   }
+  for (u32 e = 0; e < t->n; e++)
+    if (TRACE_ON_DEVICE >> t->is[e] & 1 && trace_process_of(t, e)->serial) t->cause[e] = e;
   for (u32 k = 0; k < h->places.n; k++)
     if (h->places.v[k].dated && h->base_ns > 0) t->processes.v[h->places.v[k].process].base_ns = h->base_ns;
 }

@@ -130,7 +130,8 @@ typedef struct {
   u32 *name;       // index into names: what ran
   u8 *is;          // trace_is
   u8 *flags;       // TRACE_...
-  u32 *cause;      // of what is on a device: the call that launched it; TRACE_NONE: not known
+  u32 *cause;      // of what is on a device: the call that launched it, or where its host runs it itself
+                   // (trace_process.serial) the event; TRACE_NONE: not known
   u32 *comm;       // index into comms; TRACE_NONE: none
   u32 *step;       // of training, as the recorder counts; TRACE_NONE: not said
   u32 *microbatch; // TRACE_NONE: not said
