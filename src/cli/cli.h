@@ -29,7 +29,8 @@ enum {
   G_RANKING = 1 << 15,
   G_PATTERN = 1 << 16,
   G_TRACE = 1 << 17,
-  G_RUN = 1 << 18
+  G_RUN = 1 << 18,
+  G_COMPARE = 1 << 19
 };
 
 typedef bool CLI_FLAG;
@@ -68,6 +69,7 @@ typedef struct {
   char *choices;      // a strategy, made of the options that are choices; NULL: none was given
   const char *choice; // the first of them
   char *line;         // --strategy and the choices
+  bool quiet;         // a run says nothing of its steps, and writes no weights
 #define OPT(name, field, kind, groups, arg, help) CLI_##kind field;
 #define ALSO(name, field, kind, groups, arg, help)
 #include "cli/options.def"
@@ -113,6 +115,12 @@ bool plan_of(cli *x, heddle_machine *m, heddle_plan **out, heddle_program **mode
 // The plan of --annotate, or of what the model's own text says. It holds the model from here on.
 heddle_plan *annotated_of(cli *x, heddle_machine *m, heddle_program *model);
 heddle_program *distributed_of(cli *x, heddle_machine *m); // under that plan, or the program as it is
-const char *run_trace_of(const cli *x); // --trace, or $HEDDLE_TRACE; NULL: nothing is recorded (run.c)
-bool put(const char *text);             // to standard output; false for NULL
+bool put(const char *text);                                // to standard output; false for NULL
+
+// ---- run.c: a plan, run ----------------------------------------------------------------------------------
+bool run_is_rank(void); // has a launcher started this process?
+bool run_one_rank(cli *x, heddle_program *d, const char *plan);
+// Starts the ranks as this same command, and waits for them. False, and said: the job did not come to its end.
+bool run_start(cli *x, heddle_program *d);
+const char *run_trace_of(const cli *x); // --trace, or $HEDDLE_TRACE; NULL: nothing is recorded
 #endif

@@ -399,6 +399,7 @@ static void put_groups(helping *h) {
                      : c->groups & G_RANK   ? "the rank"
                                             : "simulation";
   put_group(h, G_EVAL | G_VERIFY | G_RANK | G_TIME, does);
+  put_group(h, G_RUN | G_COMPARE, "the run");
   put_group(h, G_OUTPUT | G_ALL, "output");
 }
 

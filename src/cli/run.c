@@ -3,6 +3,7 @@
 // The process that the user starts makes the plan, so that what is wrong is told once, and starts the ranks by mpirun
 // as this same command. Where a launcher has started it already (mpirun, srun), it is a rank.
 #include "cli/cli.h"
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
@@ -14,7 +15,7 @@
 
 static const char RANK_WORD[] = "HEDDLE_RUN_RANK"; // in the environment: this is a rank
 
-static bool is_rank(void) {
+bool run_is_rank(void) {
   static const char *const words[] = {RANK_WORD, "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
   for (size_t k = 0; k < sizeof words / sizeof *words; k++)
     if (getenv(words[k])) return true;
@@ -100,7 +101,7 @@ static void put_json_loss(double x) {
 }
 
 static void tell_step(const cli *x, uint64_t k, const step_taken *s) {
-  if (x->json) return;
+  if (x->json || x->quiet) return;
   if (!k) puts("step         loss       time");
   printf("%4llu  %11.6g  %6.2f ms\n", (unsigned long long)k + 1, s->loss, s->ms);
   fflush(stdout);
@@ -141,15 +142,15 @@ static bool train(cli *x, heddle_program *d, const char *plan, const heddle_tran
     taken[k].ms = now_ms() - start;
     if (ok && !t->link.rank) tell_step(x, k, &taken[k]);
   }
-  if (ok && !t->link.rank) tell_all(x, t->ranks, plan, n, taken);
+  if (ok && !t->link.rank && !x->quiet) tell_all(x, t->ranks, plan, n, taken);
   if (r && run_trace_of(x)) ok = heddle_run_recorded(r, run_trace_of(x)) && ok; // of a job that failed, too
-  heddle_tensors *after = ok && x->output ? heddle_run_parameters(r) : NULL;
-  if (ok && x->output) ok = after && (t->link.rank || heddle_tensors_write(after, x->output));
+  heddle_tensors *after = ok && x->output && !x->quiet ? heddle_run_parameters(r) : NULL;
+  if (ok && x->output && !x->quiet) ok = after && (t->link.rank || heddle_tensors_write(after, x->output));
   free(taken);
   return ok;
 }
 
-static bool one_rank(cli *x, heddle_program *d, const char *plan) {
+bool run_one_rank(cli *x, heddle_program *d, const char *plan) {
   heddle_transport t;
   if (!open_transport(x, &t)) return false;
   bool ok = t.ranks == heddle_program_ranks(d);
@@ -190,6 +191,22 @@ static void catch_ends(void) {
   for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) sigaction(ends[k], &a, NULL);
 }
 
+// A folder with recordings of more ranks is of another job: what is asked of it would mix both.
+static bool folder_fits(const char *dir, uint32_t ranks) {
+  unsigned rank, most = 0;
+  int n = 0;
+  DIR *d = dir ? opendir(dir) : NULL;
+  for (struct dirent *e; d && (e = readdir(d));)
+    if (sscanf(e->d_name, "rank%u.json%n", &rank, &n) == 1 && n && !e->d_name[n] && rank > most) most = rank;
+  if (d) closedir(d);
+  if (most < ranks) return true;
+  fprintf(stderr,
+          "error: %s has rank%u.json, and the plan has %u rank%s: it is of another job\n  hint: name another "
+          "folder\n",
+          dir, most, ranks, ranks > 1 ? "s" : "");
+  return false;
+}
+
 enum { NO_LAUNCHER = 127 };
 static int start(cli *x, uint32_t ranks) {
   enum { WORDS = 64 };
@@ -221,6 +238,17 @@ static int start(cli *x, uint32_t ranks) {
   return status;
 }
 
+bool run_start(cli *x, heddle_program *d) {
+  char path[4400];
+  if (!folder_fits(run_trace_of(x), heddle_program_ranks(d))) return false;
+  if (!find_transport(x, path, sizeof path)) return false;
+  const int status = start(x, heddle_program_ranks(d)), left = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (status >= 0 && (!left || left == NO_LAUNCHER)) return !left;
+  fprintf(stderr, "error: the job has ended before its last step%s\n",
+          status >= 0 && WIFSIGNALED(status) ? ", by a signal" : "");
+  return false;
+}
+
 bool cmd_run(cli *x) {
   heddle_plan *b;
   heddle_program *d;
@@ -229,12 +257,5 @@ bool cmd_run(cli *x) {
   d = heddle_plan_apply(b);
   if (!heddle_program_validate(d)) return false;
   const char *plan = heddle_plan_name(b);
-  if (is_rank()) return one_rank(x, d, plan);
-  char path[4400];
-  if (!find_transport(x, path, sizeof path)) return false;
-  const int status = start(x, heddle_program_ranks(d)), left = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (status >= 0 && (!left || left == NO_LAUNCHER)) return !left;
-  fprintf(stderr, "error: the job has ended before its last step%s\n",
-          status >= 0 && WIFSIGNALED(status) ? ", by a signal" : "");
-  return false;
+  return run_is_rank() ? run_one_rank(x, d, plan) : run_start(x, d);
 }
