@@ -100,7 +100,7 @@ static void play(const trace_source *of, arena *scratch, u32 from, u32 to, trace
       e.kind = i ? s->first_kind[x->func] + x->instr - 1 : s->step_kind;
       e.start_ps = x->start_ns * 1000, e.dur_ps = x->dur_ns * 1000, e.waited_ps = x->waited_ns * 1000;
       e.microbatch = x->microbatch, e.task = x->task, e.step = x->step;
-      e.lowest_rank = s->r->inner.rank, e.comm = x->seq ? &comm : NULL;
+      e.from_lane = e.lane, e.from_ps = e.start_ps, e.comm = x->seq ? &comm : NULL;
       tell(arg, &e);
     }
 }

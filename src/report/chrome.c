@@ -10,14 +10,13 @@ enum { ARROWS_MOST = 100000 };                  // viewers get slow
 enum { BUFFERED = 1 << 18, FLUSHED = 1 << 18 }; // events; bytes of text
 
 typedef struct {
-  i64 start_ps, dur_ps, waited_ps;
-  u32 kind, microbatch, lowest_rank, task, match, step;
-  bool has_comm;
-  trace_comm comm;
+  i64 start_ps, dur_ps, waited_ps, from_ps;
+  u32 kind, microbatch, from_lane, task, match, step;
+  u32 comm; // in writer.comms, from 1; 0: none
 } kept;
 typedef struct {
-  i64 start_ps;
-  u32 from, lane; // ranks that meet on a stream: the lowest, and that of the lane
+  i64 from_ps, to_ps;
+  u32 from, to; // lanes
 } arrow;
 
 typedef struct {
@@ -30,8 +29,9 @@ typedef struct {
   bool comma;
   VEC(const char *) places, heads; // by location; by name and flags
   VEC(arrow) arrows;
-  u32 from; // the lanes that are buffered
-  u32 *at;  // of every lane: where its next event goes
+  VEC(trace_comm) comms; // of the events that are buffered
+  u32 from;              // the lanes that are buffered
+  u32 *at;               // of every lane: where its next event goes
   kept *buffer;
   u32 lane, task; // whose slice around its instructions is open; task 0: none is
   i64 end_ps;     // of what is in it
@@ -116,15 +116,9 @@ static const char *place_of(writer *w, loc where) {
   if (!l) return "";
   while (w->places.n <= where.i) *vec_push(w->a, &w->places) = NULL;
   if (w->places.v[where.i]) return w->places.v[where.i];
-  strbuf s = {.a = w->a}, quoted = {.a = w->a};
-  if (l->node.i)
-    sb_put(&s, sym_str(w->c, l->node));
-  else {
-    sb_put(&s, sym_str(w->c, l->file));
-    if (l->line) sb_fmt(&s, ":%u", l->line);
-  }
+  strbuf quoted = {.a = w->a};
   sb_put(&quoted, ",\"node\":");
-  sb_json_str(&quoted, sb_str(&s));
+  sb_json_str(&quoted, sym_str(w->c, loc_place(w->c, where)));
   return w->places.v[where.i] = sb_str(&quoted);
 }
 
@@ -136,7 +130,9 @@ static const char *head_of(writer *w, const trace_kind *k, u8 flags) { // up to 
   sb_put(&s, "{\"ph\":\"X\",\"name\":");
   sb_json_str(&s, sym_str(w->c, w->t->name[k->what]));
   sb_fmt(&s, ",\"cat\":\"%s\",\"pid\":",
-         k->is == TRACE_KERNEL ? chrome_category(flags) : trace_is_name((trace_is)k->is));
+         w->t->category          ? sym_str(w->c, w->t->category[flags])
+         : k->is == TRACE_KERNEL ? chrome_category(flags)
+                                 : trace_is_name((trace_is)k->is));
   return w->heads.v[key] = sb_str(&s);
 }
 
@@ -173,7 +169,7 @@ static void put_event(writer *w, u32 lane, const kept *e) {
   put_around(w, lane, e->task, e);
   open_event(w);
   // What was executed and moved nothing to another rank is no communication.
-  put_number(w, head_of(w, k, w->t->process && !e->has_comm ? k->flags & ~TRACE_COMM : k->flags), rank);
+  put_number(w, head_of(w, k, w->t->process && !e->comm ? k->flags & ~TRACE_COMM : k->flags), rank);
   put_number(w, ",\"tid\":", lane % w->t->nstreams);
   sb_put(w->out, ",\"ts\":");
   put_us(w->out, e->start_ps);
@@ -185,39 +181,42 @@ static void put_event(writer *w, u32 lane, const kept *e) {
   if (k->bytes >= 0) put_number(w, ",\"bytes\":", k->bytes);
   if (e->match) put_number(w, ",\"match\":", e->match);
   if (e->waited_ps) sb_put(w->out, ",\"waited\":"), put_us(w->out, e->waited_ps);
-  if (e->has_comm) put_own_comm(w->out, w->c, &e->comm);
-  if (w->t->func && w->t->func[k->func].i)
+  if (e->comm) put_own_comm(w->out, w->c, &w->comms.v[e->comm - 1]);
+  if (w->o->functions && w->t->func && w->t->func[k->func].i)
     sb_put(w->out, ",\"function\":"), sb_json_str(w->out, sym_str(w->c, w->t->func[k->func]));
   sb_put(w->out, place_of(w, k->where));
   sb_put(w->out, "}}");
   flush(w, FLUSHED);
-  if (e->lowest_rank == rank || w->o->no_arrows || w->arrows.n == ARROWS_MOST) return;
-  *vec_push(w->a, &w->arrows) = (arrow){e->start_ps, e->lowest_rank, lane};
+  if (e->from_lane / w->t->nstreams == rank || w->o->no_arrows || w->arrows.n == ARROWS_MOST) return;
+  *vec_push(w->a, &w->arrows) =
+      (arrow){e->from_ps, MAX(e->start_ps + e->waited_ps, e->from_ps), e->from_lane, lane};
 }
 
-static kept kept_of(const trace_event *e) {
-  kept k = {.start_ps = e->start_ps,
-            .dur_ps = e->dur_ps,
-            .waited_ps = e->waited_ps,
-            .kind = e->kind,
-            .microbatch = e->microbatch,
-            .lowest_rank = e->lowest_rank,
-            .task = e->task,
-            .match = e->match,
-            .step = e->step,
-            .has_comm = e->comm};
-  if (e->comm) k.comm = *e->comm;
-  return k;
+static kept keep(writer *w, const trace_event *e) {
+  if (e->comm) *vec_push(w->a, &w->comms) = *e->comm;
+  return (kept){.start_ps = e->start_ps,
+                .dur_ps = e->dur_ps,
+                .waited_ps = e->waited_ps,
+                .from_ps = e->from_ps,
+                .kind = e->kind,
+                .microbatch = e->microbatch,
+                .from_lane = e->from_lane,
+                .task = e->task,
+                .match = e->match,
+                .step = e->step,
+                .comm = e->comm ? w->comms.n : 0};
 }
 
 static void put_now(void *arg, const trace_event *e) {
-  kept k = kept_of(e);
-  put_event(arg, e->lane, &k);
+  writer *w = arg;
+  const kept k = keep(w, e);
+  put_event(w, e->lane, &k);
+  w->comms.n = 0;
 }
 
 static void put_later(void *arg, const trace_event *e) {
   writer *w = arg;
-  w->buffer[w->at[e->lane]++] = kept_of(e);
+  w->buffer[w->at[e->lane]++] = keep(w, e);
 }
 
 // Lane by lane, each in the order in which it is played.
@@ -234,10 +233,11 @@ static void put_events(writer *w) {
     t->play(t, w->tmp, from, to, n > most ? put_now : put_later, w);
     for (u32 lane = from, k = 0; n <= most && lane < to; lane++)
       for (; k < w->at[lane]; k++) put_event(w, lane, &w->buffer[k]);
+    w->comms.n = 0;
   }
 }
 
-// One arrow from the lowest rank of a rendezvous to each of the others.
+// One arrow from one member of a rendezvous to each of the others, where its wait ends.
 static void put_arrows(writer *w) {
   for (u32 k = 0; k < w->arrows.n; k++) {
     const arrow *x = &w->arrows.v[k];
@@ -245,9 +245,9 @@ static void put_arrows(writer *w) {
       open_event(w);
       sb_fmt(w->out,
              "{\"ph\":\"%s,\"name\":\"meet\",\"cat\":\"meet\",\"id\":%u,\"pid\":%u,\"tid\":%u,\"ts\":",
-             end ? "f\",\"bp\":\"e\"" : "s\"", k + 1, end ? x->lane / w->t->nstreams : x->from,
-             x->lane % w->t->nstreams);
-      put_us(w->out, x->start_ps);
+             end ? "f\",\"bp\":\"e\"" : "s\"", k + 1, (end ? x->to : x->from) / w->t->nstreams,
+             (end ? x->to : x->from) % w->t->nstreams);
+      put_us(w->out, end ? x->to_ps : x->from_ps);
       sb_char(w->out, '}');
     }
     flush(w, FLUSHED);
@@ -259,7 +259,8 @@ static void print_to(ctx *c, const trace_source *t, const chrome_opts *o, strbuf
   writer w = {.c = c, .t = t, .o = o ? o : &plain, .out = out, .file = file};
   w.a = arena_new();
   w.tmp = arena_new();
-  sb_put(out, "{\"displayTimeUnit\":\"ms\"," TRACE_HEDDLE_MARK);
+  sb_put(out, "{\"displayTimeUnit\":\"ms\"");
+  if (!w.o->no_mark) sb_put(out, "," TRACE_HEDDLE_MARK);
   if (t->process) sb_fmt(out, ",\"baseTimeNanoseconds\":%lld", (long long)t->process[t->nranks - 1].base_ns);
   if (w.o->title) {
     sb_put(out, ",\"otherData\":{\"title\":");

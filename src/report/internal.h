@@ -58,6 +58,9 @@ void put_own_comm(strbuf *out, const ctx *c, const trace_comm *m);
 void put_us(strbuf *out, i64 ps);      // picoseconds as microseconds, exactly (chrome.c)
 const char *chrome_category(u8 flags); // of an instruction: "communication" .. "forward" (chrome.c)
 
+// Measured and predicted as one timeline. False and a diagnostic: the file cannot be written (compare_timeline.c)
+bool compare_timeline(ctx *c, arena *a, const job_compare *d, const char *path);
+
 // ---- cells.c ----------------------------------------------------------------------------------------------
 const char *time_text(arena *a, i64 ps); // "1.234 ms"
 

@@ -57,7 +57,8 @@ static void record(void *arg, const sim_graph *c, u32 node, i64 start) {
                      .microbatch = ir_microbatch(l->p, i->coord, *here(r)),
                      .task = r->task,
                      .match = match,
-                     .lowest_rank = lowest};
+                     .from_lane = lowest * l->of.nstreams + i->strm,
+                     .from_ps = start};
     r->tell(r->arg, &e);
   }
 }
@@ -113,8 +114,10 @@ static void describe_kinds(sim *s, timeline *l) {
       to->instr = j + 1;
     }
   }
+  sym *name = ZNEWN(s->a, sym, s->p->funcs.n);
+  for (u32 k = 0; k < nfuncs; k++) name[order[k]] = func_get(s->p, (func){order[k]})->name;
   l->first_kind = first;
-  l->of.kind = kind;
+  l->of.kind = kind, l->of.func = name;
   arena_release(s->tmp, mark);
 }
 

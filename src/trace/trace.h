@@ -252,9 +252,12 @@ typedef struct {
   u32 lane, kind;
   i64 start_ps, dur_ps;
   u32 microbatch;
-  u32 task;        // of a pipeline, into trace_source.task; 0: none
-  u32 match;       // equal for the events of one rendezvous, from 1; 0 = on its own
-  u32 lowest_rank; // that meets; the event's own if it is on its own
+  u32 task;  // of a pipeline, into trace_source.task; 0: none
+  u32 match; // equal for the events of one rendezvous, from 1; 0 = on its own
+  // The event of the rendezvous from which arrows lead to the others, and its start; of that one, and of what is on its
+  // own, the event's own.
+  u32 from_lane;
+  i64 from_ps;
   // Of what was executed:
   u32 step;
   i64 waited_ps;          // inside it, for data of other ranks; of what is no communication 0
@@ -266,6 +269,7 @@ struct trace_source {
   u32 nranks, nstreams, nthreads, nnames;
   const sym *stream_name, *name;
   const sym *func;              // by trace_kind.func; NULL: not told
+  const sym *category;          // by trace_kind.flags; NULL: what these say
   const trace_process *process; // by rank: what has recorded; NULL: simulated
   const trace_kind *kind;
   const trace_task *task;

@@ -9,6 +9,7 @@ heddle - plans, simulates and verifies distributed training and inference
   heddle sim MODEL              simulate time and memory of every rank under a plan
   heddle verify MODEL           check that a plan computes what the model computes
   heddle run MODEL              train under a plan for real, one process a rank (docs/running.md)
+  heddle compare MODEL          run a plan and compare what was measured with what is predicted
   heddle lower MODEL            print the program of one rank under a plan
   heddle schedule [SCHEDULE]    print a pipeline schedule, or find the fastest one for given stages
   heddle trace QUESTION PATH... ask the traces of a job: what is slow, who is late, what would help
@@ -37,6 +38,7 @@ $ heddle help --json
     {"name": "sim", "operand": "MODEL", "about": "simulate time and memory of every rank under a plan"},
     {"name": "verify", "operand": "MODEL", "about": "check that a plan computes what the model computes"},
     {"name": "run", "operand": "MODEL", "about": "train under a plan for real, one process a rank (docs/running.md)"},
+    {"name": "compare", "operand": "MODEL", "about": "run a plan and compare what was measured with what is predicted"},
     {"name": "lower", "operand": "MODEL", "about": "print the program of one rank under a plan"},
     {"name": "schedule", "operand": "[SCHEDULE]", "about": "print a pipeline schedule, or find the fastest one for given stages"},
     {"name": "trace", "operand": "QUESTION PATH...", "about": "ask the traces of a job: what is slow, who is late, what would help"},
