@@ -6,10 +6,11 @@
 
 enum { EVENTS_MOST = 1 << 22 }; // of 64 bytes: 256 MiB
 
-bool heddle_run_record(heddle_run *r) {
+bool heddle_run_record(heddle_run *r, uint64_t most) {
   if (!r) return false;
   object *o = (object *)r;
-  API_RETURN(bool, false, o->s, (eval_rank_record(run_rank(r), run_ranks(r), EVENTS_MOST), true));
+  API_RETURN(bool, false, o->s,
+             (eval_rank_record(run_rank(r), run_ranks(r), most ? most : EVENTS_MOST), true));
 }
 
 // With the folders around it; other ranks may make it at the same time.
@@ -47,8 +48,8 @@ static bool write_recording(heddle_run *r, const char *dir) {
     return false;
   if (about.left_out && !rank) {
     diag(c, W_TRACE_CUT, loc_node(c, sym_of(c, path), (sym){0}, (sym){0}),
-         "the first %u steps were recorded, not the %u after them: a rank keeps %u events", about.steps,
-         about.left_out, EVENTS_MOST);
+         "the first %u steps were recorded, not the %u after them: there is room for %llu events",
+         about.steps, about.left_out, (unsigned long long)about.most);
     diag_hint(c, "--steps %u", about.steps);
   }
   return true;

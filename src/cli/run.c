@@ -135,7 +135,7 @@ static bool train(cli *x, heddle_program *d, const char *plan, const heddle_tran
   const uint64_t n = x->run_steps.given ? (uint64_t)x->run_steps.i : 10;
   heddle_run *r = heddle_run_new(d, &t->link, heddle_tensors_random(d, (uint64_t)x->seed.i));
   step_taken *taken = r ? calloc(n, sizeof *taken) : NULL;
-  bool ok = taken && (!run_trace_of(x) || heddle_run_record(r));
+  bool ok = taken && (!run_trace_of(x) || heddle_run_record(r, 0));
   for (uint64_t k = 0; k < n && ok; k++) {
     const double start = now_ms();
     ok = heddle_run_step(r) && heddle_run_loss(r, &taken[k].loss);

@@ -33,18 +33,29 @@ typedef struct {
   bool own; // names are those of Heddle's operators
 } comparing;
 
-// A communication, or an operator of Heddle's that is one by its layouts and moves nothing between ranks.
+// Operators of Heddle's that are communication by their layouts alone: nothing moves between ranks.
+static bool stays(const char *op) {
+  return !strcmp(op, "shard") || !strcmp(op, "partial") || !strcmp(op, "copy");
+}
+
 static u32 row_of_comm(const char *op) {
   const comm_kind k = comm_kind_named(op);
-  if (k == COMM_OTHER && kernel_class_of(op) == KERNEL_MOVE) return KERNEL_MOVE;
   const comm_who who = comm_kind_rows[k].who;
   return COMPARE_COMM + (u32)(who == COMM_WHO_MESSAGE || who == COMM_WHO_MESSAGES ? COMM_SEND : k);
 }
+// Of an operator's or kernel's name.
+static u32 row_of_word(const char *name) {
+  if (stays(name)) return KERNEL_MOVE;
+  return comm_kind_named(name) == COMM_OTHER ? (u32)kernel_class_of(name) : row_of_comm(name);
+}
+// Such a name says all, also where an execution moved nothing to another rank, or is part of an update.
+static bool is_heddles(const char *name) { return stays(name) || comm_kind_named(name) != COMM_OTHER; }
 static bool is_message(u32 row) { return row == (u32)COMPARE_COMM + COMM_SEND; }
 
 // ---- the recording --------------------------------------------------------------------------------------
 static u8 row_of_event(comparing *x, const trace *t, u32 e) {
   if (t->is[e] != TRACE_KERNEL) return COMPARE_COPY;
+  if (is_heddles(sym_str(x->c, trace_name(t, e)))) return (u8)row_of_word(sym_str(x->c, trace_name(t, e)));
   if (t->flags[e] & TRACE_COMM)
     return (u8)(t->comm[e] == TRACE_NONE ? COMPARE_COMM + COMM_OTHER
                                          : row_of_comm(sym_str(x->c, t->comms.v[t->comm[e]].op)));
@@ -56,7 +67,7 @@ static void take_slice(comparing *x, recorded *r, const trace *t, u32 e, const u
   const u8 known = t->is[e] == TRACE_KERNEL && !t->flags[e] ? row_of_name[t->name[e]] : 255,
            row = known < 255 ? known : row_of_event(x, t, e);
   const u32 cause = t->cause[e];
-  if (t->is[e] == TRACE_KERNEL && t->flags[e] & TRACE_COMM) {
+  if (t->is[e] == TRACE_KERNEL && t->flags[e] & TRACE_COMM && row != KERNEL_MOVE) {
     *vec_push(x->tmp, &x->comm) = x->rec.n - 1, *vec_push(x->tmp, &x->comm) = r->slice.n;
     hmap_add(x->tmp, &x->by_event, event_hash(r->file, e), x->comm.n / 2);
   }
@@ -72,8 +83,8 @@ static void take_slice(comparing *x, recorded *r, const trace *t, u32 e, const u
       .microbatch = t->microbatch[e]};
 }
 
-static bool take_steps(comparing *x, recorded *r, const trace *t, u32 process, arena *tmp) {
-  const job_steps *s = steps_of(tmp, t, process);
+static bool take_steps(comparing *x, recorded *r, const trace *t, u32 process, const job_steps *s,
+                       arena *tmp) {
   bool *chosen = ZNEWN(tmp, bool, s->n + 1);
   if (!steps_choose(x->c, x->steps, s, chosen, x->j->file[r->file].path)) return false;
   const u32 n = MAX(s->n, 1);
@@ -103,9 +114,10 @@ static void name_lanes(comparing *x, recorded *r, const trace *t) {
 
 static bool take_process(comparing *x, const trace *t, u32 file, u32 process) {
   arena *tmp = arena_new();
+  const job_steps *s = steps_of(tmp, t, process);
   const u32 *order = trace_order(tmp, t), said = t->processes.v[process].rank;
   u8 *row_of_name = NEWN(tmp, u8, t->names.n + 1);
-  for (u32 k = 0; k < t->names.n; k++) row_of_name[k] = (u8)kernel_class_of(sym_str(x->c, t->names.v[k]));
+  for (u32 k = 0; k < t->names.n; k++) row_of_name[k] = (u8)row_of_word(sym_str(x->c, t->names.v[k]));
   recorded *r = vec_push(x->a, &x->rec);
   *r = (recorded){.file = file,
                   .process = process,
@@ -117,10 +129,12 @@ static bool take_process(comparing *x, const trace *t, u32 file, u32 process) {
   name_lanes(x, r, t);
   for (u32 k = 0; k < t->n; k++) {
     const u32 e = order[k];
-    if (t->lanes.v[t->lane[e]].process == process && TRACE_ON_DEVICE >> t->is[e] & 1 && t->dur_ps[e] > 0)
-      take_slice(x, r, t, e, row_of_name);
+    if (t->lanes.v[t->lane[e]].process != process || !(TRACE_ON_DEVICE >> t->is[e] & 1) || t->dur_ps[e] <= 0)
+      continue;
+    take_slice(x, r, t, e, row_of_name);
+    r->slice.v[r->slice.n - 1].step = s->of[e] == TRACE_NONE ? TRACE_NONE : s->step[s->of[e]].number;
   }
-  const bool ok = take_steps(x, r, t, process, tmp);
+  const bool ok = take_steps(x, r, t, process, s, tmp);
   if (!r->slice.n) x->rec.n--; // a host without a device
   arena_free(tmp);
   return ok;
@@ -308,7 +322,8 @@ static void hear(void *arg, const trace_event *e) {
   const trace_kind *kind = &h->s->kind[e->kind];
   const sym name = h->s->name[kind->what];
   const char *text = sym_str(h->x->c, name);
-  const u32 row = kind->flags & TRACE_COMM     ? row_of_comm(text)
+  const u32 row = stays(text)                  ? (u32)KERNEL_MOVE
+                  : kind->flags & TRACE_COMM   ? row_of_comm(text)
                   : kind->flags & TRACE_UPDATE ? KERNEL_OPTIMIZER
                                                : (u32)kernel_class_of(text);
   if (!e->dur_ps) return;
@@ -421,9 +436,16 @@ static void count_kernel(arena *a, tally *y, const compare_slice *s) {
   y->kernel.v[at - 1].count++, y->kernel.v[at - 1].total_ps += s->end_ps - s->start_ps;
 }
 
-static void count_slices(comparing *x, tally *y, u32 side, const compare_slice *s, u32 n, i64 from, i64 to) {
+bool compare_in_step(const job_compare *o, u32 side, const compare_slice *s) {
+  if (side) return true;
+  return o->step == TRACE_NONE || s->step == TRACE_NONE
+             ? s->start_ps >= o->from_ps[0] && s->start_ps < o->from_ps[0] + o->step_ps[0]
+             : s->step == o->step;
+}
+
+static void count_slices(comparing *x, tally *y, u32 side, const compare_slice *s, u32 n) {
   for (u32 k = 0; k < n; k++) {
-    if (s[k].start_ps < from || s[k].start_ps >= to) continue;
+    if (!compare_in_step(x->out, side, &s[k])) continue;
     const u64 h = hash_u64(x->own ? s[k].name.i : 0, s[k].row + 1u);
     u32 at = hmap_get(&y->by_key, h);
     if (!at) {
@@ -484,13 +506,13 @@ static void compare_ranks(comparing *x, const stretch *step) {
       pauses idle = {0};
       take_apart(x->a, x->tmp, c->slice[side], c->n[side], from[side], to[side], c->row_ps[side], &idle);
       c->npauses[side] = idle.n, c->pause[side] = idle.v;
-      count_slices(x, &y, side, c->slice[side], c->n[side], from[side], to[side]);
+      count_slices(x, &y, side, c->slice[side], c->n[side]);
     }
     c->row_ps[1][COMPARE_NEXT] = o->step_ps[1] - s->makespan_ps;
     for (u32 side = 0; side < 2; side++)
       for (u32 i = 0; i < COMPARE_ROWS; i++) o->row_ps[side][i] += c->row_ps[side][i];
   }
-  if (x->own) compare_places(x->c, x->a, o, (i64[]){step->from_ps, 0}, (i64[]){step->to_ps, s->makespan_ps});
+  if (x->own) compare_places(x->c, x->a, o);
   qsort(o->rank, o->n, sizeof *o->rank, by_rank);
   if (y.event.n) qsort(y.event.v, y.event.n, sizeof *y.event.v, by_difference);
   if (y.kernel.n) qsort(y.kernel.v, y.kernel.n, sizeof *y.kernel.v, by_total);

@@ -41,6 +41,7 @@ typedef struct {
   i64 wait_ps;     // of a communication: until its last member came
   i64 launched_ps; // INT64_MIN: not said
   trace_origin at;
+  u32 step;       // that it belongs to, of measured ones; TRACE_NONE: not said
   u32 microbatch; // TRACE_NONE: not said
   u32 meets;      // equal for the members of one rendezvous of a side, from 1; 0: on its own
   bool leads;     // of a rendezvous: the sender, or who came last; of predicted ones, the lowest rank
@@ -97,8 +98,9 @@ typedef struct {
   u32 lone, comms;              // communications without all of their members, of all
 } job_compare;
 
-// By place, of slices that start in the step of their side (compare_places.c).
-void compare_places(const ctx *c, arena *a, job_compare *o, const i64 from_ps[2], const i64 to_ps[2]);
+// Does the slice belong to the step that is told? By its step where that is said, else by when it starts.
+bool compare_in_step(const job_compare *o, u32 side, const compare_slice *s);
+void compare_places(const ctx *c, arena *a, job_compare *o); // of such slices (compare_places.c)
 
 struct sim_result;
 // What is predicted: a result with a timeline. steps: as of steps_choose. False and diagnostics: a file cannot be used,

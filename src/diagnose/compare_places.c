@@ -46,13 +46,13 @@ static int by_difference(const void *x, const void *y) {
   return name ? name : node ? node : strcmp(a->func, b->func);
 }
 
-void compare_places(const ctx *c, arena *a, job_compare *o, const i64 from_ps[2], const i64 to_ps[2]) {
+void compare_places(const ctx *c, arena *a, job_compare *o) {
   tally y = {.c = c, .a = a, .functions = says_function(o, 0) && says_function(o, 1)};
   for (u32 k = 0; k < o->n; k++)
     for (u32 side = 0; side < 2; side++)
       for (u32 i = 0; i < o->rank[k].n[side]; i++) {
         const compare_slice *s = &o->rank[k].slice[side][i];
-        if (s->start_ps >= from_ps[side] && s->start_ps < to_ps[side]) count_slice(&y, s, side);
+        if (compare_in_step(o, side, s)) count_slice(&y, s, side);
       }
   if (y.place.n) qsort(y.place.v, y.place.n, sizeof *y.place.v, by_difference);
   o->nplaces = y.place.n, o->place = y.place.v;

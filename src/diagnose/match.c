@@ -58,7 +58,7 @@ static void add_call(match *m, const trace *t, u32 file, u32 first_place, u32 e)
     x->seq = c->seq, x->bytes = c->bytes, x->type = c->type;
   }
   const bool serial = t->processes.v[lane->process].serial;
-  x->tied = serial && x->seq >= 0, x->leaves = serial && kind_of(m, x->op) == COMM_SEND;
+  x->tied = serial && x->seq >= 0, x->leaves = t->flags[e] & TRACE_LEAVES;
   u64 h = hash_step(17, x->op.i ? x->op.i : x->name.i);
   if (is_message(m, x->op)) h = 18;
   h = hash_step(hash_step(h, (u64)x->bytes), x->type.i);
@@ -355,16 +355,16 @@ static i64 time_of(const align_clocks *x, const match_member *v, i64 ps) {
   return x ? align_time(x, v->place, ps) : ps;
 }
 
-// When a member is there: when it starts, and of a send that leaves, when that has left.
+// A member is there when it starts.
 void match_time(match *m, const align_clocks *x) {
   for (u32 k = 0; k < m->row.n; k++) {
     match_row *r = &m->row.v[k];
     match_member *v = m->member.v + r->first;
     i64 latest = INT64_MIN, second = INT64_MIN;
     for (u32 i = 0; i < r->n; i++) {
-      const i64 there = time_of(x, &v[i], v[i].leaves ? v[i].end_ps : v[i].start_ps);
-      second = MAX(second, MIN(there, latest));
-      if (there > latest) latest = there, r->late = i;
+      const i64 start = time_of(x, &v[i], v[i].start_ps);
+      second = MAX(second, MIN(start, latest));
+      if (start > latest) latest = start, r->late = i;
     }
     r->ahead_ps = r->n > 1 ? latest - second : 0;
     for (u32 i = 0; i < r->n; i++) {

@@ -275,7 +275,7 @@ static bool place_op(placing *x, u32 p, u32 s) {
   r->start_node[p][k] = put(r, NODE_FREE, p, k, 0);
   if (!m || o->leaves) {
     finish_op(x, p, k, begins, NODE_OP, o->dur_ps);
-    if (m) *vec_push(x->tmp, &m->here) = r->end_slot[p][k], m->arrived++;
+    if (m) *vec_push(x->tmp, &m->here) = begins, m->arrived++;
     return true;
   }
   *vec_push(x->tmp, &m->here) = begins;
@@ -323,7 +323,7 @@ static void count_members(placing *x) {
     for (u32 k = 0; k < in->w[p]->nops; k++) x->meet[in->coll[p][k]].members++;
 }
 
-// Transfers as recorded: from the moment when the last member was there, or what it sends had left it.
+// Transfers as recorded: from the moment when the last member was there.
 static void put_transfers(const replay *r, i64 **op) {
   const replay_input *in = &r->in;
   for (u32 p = 0; in->coll && p < in->n; p++)
@@ -332,9 +332,7 @@ static void put_transfers(const replay *r, i64 **op) {
       const replay_meeting *m = &in->meet[in->coll[p][k]];
       const job_work *w = in->w[p], *late = in->w[m->process];
       const i64 end = (w->base_ns - r->base_ns) * 1000 + op_end(&w->op[k]);
-      const work_op *last = &late->op[m->late_op];
-      const i64 there = (late->base_ns - r->base_ns) * 1000 + (last->leaves ? op_end(last) : last->start_ps);
-      op[p][k] = MAX(end - there, 0);
+      op[p][k] = MAX(end - (late->base_ns - r->base_ns) * 1000 - late->op[m->late_op].start_ps, 0);
     }
 }
 

@@ -20,7 +20,7 @@ typedef struct {
   u32 event;            // of the trace
   u8 kind;              // launch_kind
   bool comm;            // a communication: it waits for its peers,
-  bool leaves;          // ... or sends and does not wait for its receiver
+  bool leaves;          // ... or for nobody: it sends and goes on
   sym name, comm_op;    // comm_op: of trace_comm; 0: none
   i64 start_ps, dur_ps; // as recorded
   u32 first_after;      // it waits for ops work.after[first_after..first_after of the next), on other streams

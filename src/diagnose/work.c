@@ -197,8 +197,7 @@ static void put_op(reader *x, u32 k, const u32 *number) {
                  .event = e,
                  .kind = (u8)kind_of(t, e),
                  .comm = t->flags[e] & TRACE_COMM,
-                 .leaves = x->serial && t->comm[e] != TRACE_NONE &&
-                           comm_kind_named(sym_str(x->c, t->comms.v[t->comm[e]].op)) == COMM_SEND,
+                 .leaves = t->flags[e] & TRACE_LEAVES,
                  .name = trace_name(t, e),
                  .start_ps = t->start_ps[e],
                  .dur_ps = t->dur_ps[e]};

@@ -78,7 +78,7 @@ bool eval_rank_parameter(eval_rank *r, u32 k, eval_array *out, arena *a);
 // that are kept, 64 bytes each; a step for which there is no room is left out, as are all after it. nranks: of the job.
 void eval_rank_record(eval_rank *r, u32 nranks, u64 most);
 typedef struct {
-  u64 events;
+  u64 events, most;
   u32 steps, left_out;
 } eval_recorded;
 // What has been recorded, as a timeline (trace/trace.h): a process, whose number is the rank's, with a lane for every stream of the

@@ -21,6 +21,20 @@ static sym members_of(const recorded *s, group g, const u32 *member, u32 n) {
   return sym_of(c, sb_str(&b));
 }
 
+// Does every member of the subgroup have a part in it, whatever it holds?
+static bool meets_all(opcode op) {
+  return op != OP_send && op != OP_permute && op != OP_all_to_all && op != OP_halo_exchange;
+}
+
+// The subgroups of such a group over the axes are apart.
+static void put_lead(const recorded *s, const instr *i, group g, trace_comm *m) {
+  const attr *over = attr_get(attrs_get(s->r->m->p, i->at), A_over);
+  const int member = eval_member(s->r->m, g, s->r->inner.rank);
+  if (!g.i || !over || !over->n || member < 0) return;
+  const u32 lead = group_lead(s->r->m->p->sp, g, (u32)member, over->u.axes, over->n);
+  m->group = sym_fmt(s->r->m->c, "%s@%u", sym_str(s->r->m->c, m->group), eval_rank_of(s->r->m, g, lead));
+}
+
 // The subgroup over the axes that are named, or all of the group.
 static void put_members(recorded *s, const instr *i, group g, trace_comm *m) {
   const space *sp = s->r->m->p->sp;
@@ -50,12 +64,13 @@ static trace_comm comm_of(recorded *s, const noted *x) {
   const func_info *f = func_get(p, (func){x->func});
   const instr *i = &f->body.v[x->instr - 1];
   trace_comm m = trace_comm_of(sym_of(p->c, op_row_of(i->op)->name));
-  if (i->op != OP_send) {
+  if (meets_all(i->op)) {
     put_members(s, i, type_group(s, f, i->res, x->g), &m);
   } else if (x->peer ==
-             TRACE_NONE) { // several ranks give to one or take from one: those that have this group meet
-    m.op = sym_of(p->c, "send_recv");
+             TRACE_NONE) { // who takes part depends on what they hold: those that have this group meet
+    if (i->op == OP_send) m.op = sym_of(p->c, "send_recv");
     m.group = sym_fmt(p->c, "%s.%u", sym_str(p->c, f->name), x->instr);
+    put_lead(s, i, type_group(s, f, i->res, x->g), &m);
   }
   return m;
 }
@@ -175,6 +190,6 @@ struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded 
                          .count = count,
                          .play = play};
   describe_kinds(s, a);
-  *about = (eval_recorded){r->n, r->step - r->left_out, r->left_out};
+  *about = (eval_recorded){r->n, r->most, r->step - r->left_out, r->left_out};
   return &s->of;
 }

@@ -55,12 +55,6 @@ static u32 task_of(both *b, const compare_slice *s) {
   return k;
 }
 
-// Of the compared step.
-static bool in_step(const both *b, u32 side, const compare_slice *s) {
-  const i64 from = b->d->from_ps[side];
-  return s->start_ps >= from && (side || s->start_ps < from + b->d->step_ps[0]);
-}
-
 typedef struct {
   both *b;
   u32 from, to;
@@ -111,7 +105,7 @@ static void play(const trace_source *of, arena *scratch, u32 from, u32 to, trace
       const u32 first = (2 * r->rank + side) * b->nlanes, idle = first + b->nlanes - 1;
       for (u32 i = 0; i < r->n[side]; i++) {
         const u32 lane = first + r->slice[side][i].lane;
-        if (lane >= from && lane < to && in_step(b, side, &r->slice[side][i]))
+        if (lane >= from && lane < to && compare_in_step(b->d, side, &r->slice[side][i]))
           tell_slice(&p, side, lane, &r->slice[side][i]);
       }
       if (idle >= from && idle < to) tell_pauses(&p, side, idle, r);
@@ -127,7 +121,7 @@ static void find_leaders(both *b) {
         const compare_slice *s = &r->slice[side][i];
         while (b->lead[side].n <= s->meets) *vec_push(b->a, &b->lead[side]) = (leader){0};
         leader *to = &b->lead[side].v[s->meets];
-        if (s->meets && s->leads && !to->lane && in_step(b, side, s))
+        if (s->meets && s->leads && !to->lane && compare_in_step(b->d, side, s))
           *to = (leader){(2 * r->rank + side) * b->nlanes + s->lane + 1, s->start_ps - b->d->from_ps[side]};
       }
     }

@@ -143,6 +143,8 @@ static void put_args(converter *k, const trace *t, u32 e) {
   put_count(out, "step", t->step[e]), put_count(out, "microbatch", t->microbatch[e]);
   if (k->own) put_count(out, "chunk", t->chunk[e]);
   if (k->own && t->match[e]) put_number(out, "match", (i64)k->matches + t->match[e]);
+  if (k->own && (t->flags[e] & (TRACE_COMM | TRACE_LEAVES)) == TRACE_COMM && trace_process_of(t, e)->serial)
+    put_number(out, "waited", 0);
   if (k->own && t->origin[e] != TRACE_NONE) put_origin(out, k->c, &t->origins.v[t->origin[e]]);
   if (t->comm[e] != TRACE_NONE) (k->own ? put_own_comm : put_comm)(out, k->c, &t->comms.v[t->comm[e]]);
   if (out->n > start) out->v[start] = ' ';

@@ -47,6 +47,7 @@ typedef struct {
   trace_origin origin;
   i64 rank, world, data, stage, tensor, dated, serial, of, stream, thread; // ABSENT: not said
   i64 launch, step, microbatch, chunk, match;
+  bool waited; // for others, inside a communication
   trace_comm comm;
 } event;
 #define ABSENT INT64_MIN
@@ -117,6 +118,7 @@ static void take_args(heddle *h, event *e) {
     for (u32 k = 0; k < COUNT_OF(texts) && !taken; k++)
       if (scan_eq(key, texts[k].key)) *texts[k].to = take_text(h), taken = true;
     if (taken) continue;
+    e->waited |= scan_eq(key, "waited");
     const bool size = scan_eq(key, "size"), peer = scan_eq(key, "peer");
     if (scan_eq(key, "device")) { // a process's kind of device, or the number of a stream's
       scan_text t;
@@ -234,7 +236,8 @@ static u32 add_event(heddle *h, const event *e, trace_is is, u8 flags, i64 start
     t->comm[n] = t->comms.n;
     trace_comm *m = vec_push(x->a, &t->comms);
     *m = e->comm;
-    if (!m->op.i) m->op = e->name; // of a simulation: the operator
+    if (!m->op.i) m->op = e->name;               // of a simulation: the operator
+    if (!e->waited) t->flags[n] |= TRACE_LEAVES; // if its process is serial
   }
   if (e->launch == ABSENT) return n;
   if (is == TRACE_CALL)
@@ -285,8 +288,11 @@ static void settle(heddle *h) {
     const u32 call = hmap_get(&h->calls, hash_u64((u64)h->waits.v[k].launch, 1));
     if (call) t->cause[h->waits.v[k].event] = call - 1;
   }
-  for (u32 e = 0; e < t->n; e++)
-    if (TRACE_ON_DEVICE >> t->is[e] & 1 && trace_process_of(t, e)->serial) t->cause[e] = e;
+  for (u32 e = 0; e < t->n; e++) {
+    const bool serial = trace_process_of(t, e)->serial;
+    if (TRACE_ON_DEVICE >> t->is[e] & 1 && serial) t->cause[e] = e;
+    if (!serial) t->flags[e] &= (u8)~TRACE_LEAVES;
+  }
   for (u32 k = 0; k < h->places.n; k++)
     if (h->places.v[k].dated && h->base_ns > 0) t->processes.v[h->places.v[k].process].base_ns = h->base_ns;
 }

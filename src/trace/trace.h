@@ -43,9 +43,8 @@ typedef struct {
   i64 pid;        // -1: not said
   sym host;       // 0: not said
   sym device;     // kind of device, "NVIDIA A100-SXM4-80GB"; 0: not said
-  bool
-      serial; // its host runs its events itself, one after the other: nothing launches them, and a send does not
-              // wait for its receiver (Heddle's own runs)
+  // Its host runs its events itself, one after the other, and nothing launches them (Heddle's own runs).
+  bool serial;
   bool placed;             // where it stands in the job is known:
   u32 data, stage, tensor; // ranks of data, pipeline and tensor parallelism
   i64 base_ns; // times of its events are relative to this, ns since 1970 (or since the host started: then it is
@@ -150,7 +149,8 @@ typedef struct {
   VEC(trace_memory) memory; // in the order of the file
   hmap by_lane, by_name, by_origin;
 } trace;
-enum { TRACE_COMM = 1, TRACE_BACKWARD = 2, TRACE_UPDATE = 4, TRACE_RECOMPUTE = 8 };
+// LEAVES: a communication that waits for nobody: it sends and goes on (trace_process.serial).
+enum { TRACE_COMM = 1, TRACE_BACKWARD = 2, TRACE_UPDATE = 4, TRACE_RECOMPUTE = 8, TRACE_LEAVES = 16 };
 
 // The number of the lane or name, made if need be.
 u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id);
