@@ -1,6 +1,7 @@
 // compare.c - measured beside predicted: slices of both sides, the step that is compared, and where its time goes.
 #include "diagnose/compare.h"
 #include "diagnose/internal.h"
+#include "op/op.h"
 #include "sim/sim.h"
 #include <stdlib.h>
 
@@ -33,29 +34,23 @@ typedef struct {
   bool own; // names are those of Heddle's operators
 } comparing;
 
-// Operators of Heddle's that are communication by their layouts alone: nothing moves between ranks.
-static bool stays(const char *op) {
-  return !strcmp(op, "shard") || !strcmp(op, "partial") || !strcmp(op, "copy");
-}
-
 static u32 row_of_comm(const char *op) {
   const comm_kind k = comm_kind_named(op);
   const comm_who who = comm_kind_rows[k].who;
   return COMPARE_COMM + (u32)(who == COMM_WHO_MESSAGE || who == COMM_WHO_MESSAGES ? COMM_SEND : k);
 }
-// Of an operator's or kernel's name.
-static u32 row_of_word(const char *name) {
-  if (stays(name)) return KERNEL_MOVE;
-  return comm_kind_named(name) == COMM_OTHER ? (u32)kernel_class_of(name) : row_of_comm(name);
+// Heddle's own operators of communication say all by their names, also where an execution moved nothing to another rank,
+// or is part of an update. Some are communication by their layouts alone: what they do is move data on a rank.
+static bool is_heddles(const char *name) { return op_row_of(op_find(name, strlen(name)))->flags & OPF_COMM; }
+static u32 row_of_heddles(const char *name) {
+  return strcmp(name, "shard") && strcmp(name, "partial") && strcmp(name, "copy") ? row_of_comm(name)
+                                                                                  : (u32)KERNEL_MOVE;
 }
-// Such a name says all, also where an execution moved nothing to another rank, or is part of an update.
-static bool is_heddles(const char *name) { return stays(name) || comm_kind_named(name) != COMM_OTHER; }
 static bool is_message(u32 row) { return row == (u32)COMPARE_COMM + COMM_SEND; }
 
 // ---- the recording --------------------------------------------------------------------------------------
 static u8 row_of_event(comparing *x, const trace *t, u32 e) {
   if (t->is[e] != TRACE_KERNEL) return COMPARE_COPY;
-  if (is_heddles(sym_str(x->c, trace_name(t, e)))) return (u8)row_of_word(sym_str(x->c, trace_name(t, e)));
   if (t->flags[e] & TRACE_COMM)
     return (u8)(t->comm[e] == TRACE_NONE ? COMPARE_COMM + COMM_OTHER
                                          : row_of_comm(sym_str(x->c, t->comms.v[t->comm[e]].op)));
@@ -63,9 +58,18 @@ static u8 row_of_event(comparing *x, const trace *t, u32 e) {
   return (u8)kernel_class_of(sym_str(x->c, trace_name(t, e)));
 }
 
-static void take_slice(comparing *x, recorded *r, const trace *t, u32 e, const u8 *row_of_name) {
-  const u8 known = t->is[e] == TRACE_KERNEL && !t->flags[e] ? row_of_name[t->name[e]] : 255,
-           row = known < 255 ? known : row_of_event(x, t, e);
+typedef struct {
+  u8 row;
+  bool heddles;
+} known_name;
+static known_name name_of(const char *name) {
+  const bool heddles = is_heddles(name);
+  return (known_name){(u8)(heddles ? row_of_heddles(name) : (u32)kernel_class_of(name)), heddles};
+}
+
+static void take_slice(comparing *x, recorded *r, const trace *t, u32 e, const known_name *name) {
+  const bool known = t->is[e] == TRACE_KERNEL && (!t->flags[e] || name->heddles);
+  const u8 row = known ? name->row : row_of_event(x, t, e);
   const u32 cause = t->cause[e];
   if (t->is[e] == TRACE_KERNEL && t->flags[e] & TRACE_COMM && row != KERNEL_MOVE) {
     *vec_push(x->tmp, &x->comm) = x->rec.n - 1, *vec_push(x->tmp, &x->comm) = r->slice.n;
@@ -116,8 +120,8 @@ static bool take_process(comparing *x, const trace *t, u32 file, u32 process) {
   arena *tmp = arena_new();
   const job_steps *s = steps_of(tmp, t, process);
   const u32 *order = trace_order(tmp, t), said = t->processes.v[process].rank;
-  u8 *row_of_name = NEWN(tmp, u8, t->names.n + 1);
-  for (u32 k = 0; k < t->names.n; k++) row_of_name[k] = (u8)row_of_word(sym_str(x->c, t->names.v[k]));
+  known_name *names = NEWN(tmp, known_name, t->names.n + 1);
+  for (u32 k = 0; k < t->names.n; k++) names[k] = name_of(sym_str(x->c, t->names.v[k]));
   recorded *r = vec_push(x->a, &x->rec);
   *r = (recorded){.file = file,
                   .process = process,
@@ -131,7 +135,7 @@ static bool take_process(comparing *x, const trace *t, u32 file, u32 process) {
     const u32 e = order[k];
     if (t->lanes.v[t->lane[e]].process != process || !(TRACE_ON_DEVICE >> t->is[e] & 1) || t->dur_ps[e] <= 0)
       continue;
-    take_slice(x, r, t, e, row_of_name);
+    take_slice(x, r, t, e, &names[t->name[e]]);
     r->slice.v[r->slice.n - 1].step = s->of[e] == TRACE_NONE ? TRACE_NONE : s->step[s->of[e]].number;
   }
   const bool ok = take_steps(x, r, t, process, s, tmp);
@@ -322,8 +326,7 @@ static void hear(void *arg, const trace_event *e) {
   const trace_kind *kind = &h->s->kind[e->kind];
   const sym name = h->s->name[kind->what];
   const char *text = sym_str(h->x->c, name);
-  const u32 row = stays(text)                  ? (u32)KERNEL_MOVE
-                  : kind->flags & TRACE_COMM   ? row_of_comm(text)
+  const u32 row = is_heddles(text)             ? row_of_heddles(text)
                   : kind->flags & TRACE_UPDATE ? KERNEL_OPTIMIZER
                                                : (u32)kernel_class_of(text);
   if (!e->dur_ps) return;
