@@ -514,6 +514,12 @@ void heddle_run_free(heddle_run *r);
 bool heddle_run_step(heddle_run *r);
 // Of the latest step; on rank 0, and 0 on others. False: it has none, or another rank is gone.
 bool heddle_run_loss(heddle_run *r, double *loss);
+// What this rank executes is recorded from now on: computation, communication, steps. most: events that are kept, 64
+// bytes each (0: 4,194,304, 256 MiB); a step for which there is no room is left out, as are all after it.
+bool heddle_run_record(heddle_run *r, uint64_t most);
+// Writes what was recorded to DIR/rank3.json, for `heddle trace`; the folder is made if need be. The file appears whole
+// or not at all. All ranks of a job write to one folder. False and diagnostics: it cannot be written.
+bool heddle_run_recorded(heddle_run *r, const char *dir);
 // All parameters as they are now, whole, on rank 0; without elements on others.
 heddle_tensors *heddle_run_parameters(heddle_run *r);
 // N steps of training in this process, with all ranks' pieces, of the parameters t: what a run on ranks is to compute. data: NULL,

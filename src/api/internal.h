@@ -158,6 +158,10 @@ bool search_options_read(ctx *c, arena *a, const heddle_search_options *o, searc
 // Simulating a plan tells; a search prices thousands, on threads.
 void search_quiet(void *arg, const cost_event *e, double factor);
 
+// ---- run.c ----------------------------------------------------------------------------------------------
+eval_rank *run_rank(heddle_run *r);
+u32 run_ranks(const heddle_run *r); // of the job
+
 // ---- tuning.c -------------------------------------------------------------------------------------------
 // The caller's graph passes for tune/; in a, which refers to theirs.
 const struct tune_pass *tuning_passes(ctx *c, arena *a, u32 n, const heddle_pass *passes);

@@ -10,7 +10,6 @@ static void run_fini(object *o) {
 u32 *program_next(const prog *p, arena *a) {
   u32 *next = ZNEWN(a, u32, func_get(p, p->main)->nparams + 1);
   eval_rank_next(p, next);
-  }
   return next;
 }
 
@@ -62,6 +61,9 @@ void heddle_run_begin_at(heddle_run *r, uint64_t step) {
   r->steps = step;
   r->phase = HEDDLE_STEPPING;
 }
+
+eval_rank *run_rank(heddle_run *r) { return r->r; }
+u32 run_ranks(const heddle_run *r) { return heddle_program_ranks(r->p); }
 
 static bool loss_of(heddle_run *r, double *loss) {
   eval_array x;

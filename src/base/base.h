@@ -153,6 +153,7 @@ typedef struct {
 loc loc_text(ctx *c, sym file, u32 line, u32 col, const char *text);
 loc loc_node(ctx *c, sym file, sym node, sym part);
 const loc_info *loc_get(const ctx *c, loc l); // NULL for loc 0
+sym loc_place(ctx *c, loc l); // in a few words: its node, or file:line, or the file; 0: of loc 0
 
 // ---- diagnostics -------------------------------------------------------------------------------------
 // One row per diagnostic in diag.def: stable code, severity, one-line title, explanation for `heddle

@@ -132,3 +132,9 @@ const loc_info *loc_get(const ctx *c, loc l) {
   assert(l.i < c->loc.n);
   return l.i ? &c->loc.v[l.i] : NULL;
 }
+
+sym loc_place(ctx *c, loc at) {
+  const loc_info *l = loc_get(c, at);
+  if (!l || l->node.i) return l ? l->node : (sym){0};
+  return l->line ? sym_fmt(c, "%s:%u", sym_str(c, l->file), l->line) : l->file;
+}

@@ -32,7 +32,8 @@ enum {
   G_RUN = 1 << 18,
   G_EXPORT = 1 << 19,
   G_JOIN = 1 << 20,
-  G_PROFILE = 1 << 21
+  G_PROFILE = 1 << 21,
+  G_COMPARE = 1 << 22
 };
 
 typedef bool CLI_FLAG;
@@ -71,6 +72,7 @@ typedef struct {
   char *choices;      // a strategy, made of the options that are choices; NULL: none was given
   const char *choice; // the first of them
   char *line;         // --strategy and the choices
+  bool quiet;         // a run says nothing of its steps, and writes no weights
 #define OPT(name, field, kind, groups, arg, help) CLI_##kind field;
 #define ALSO(name, field, kind, groups, arg, help)
 #include "cli/options.def"
@@ -116,11 +118,16 @@ bool plan_of(cli *x, heddle_machine *m, heddle_plan **out, heddle_program **mode
 // The plan of --annotate, or of what the model's own text says. It holds the model from here on.
 heddle_plan *annotated_of(cli *x, heddle_machine *m, heddle_program *model);
 heddle_program *distributed_of(cli *x, heddle_machine *m); // under that plan, or the program as it is
-// ---- run.c: processes that are joined -----------------------------------------------------------------
+bool put(const char *text);                                // to standard output; false for NULL
+
+// ---- run.c: a plan, run; processes that are joined ---------------------------------------------------------
 enum { RANKS_MEASURING = 8 };
 bool ranks_are_here(void); // has a launcher started this process?
 bool ranks_join(const cli *x, heddle_transport *t);
 bool ranks_start(cli *x, uint32_t n); // this command again, n times; false: said
-bool machines_probe(cli *x);          // profile.c
-bool put(const char *text);           // to standard output; false for NULL
+bool run_one_rank(cli *x, heddle_program *d, const char *plan);
+// Starts the ranks as this same command, and waits for them. False, and said: the job did not come to its end.
+bool run_start(cli *x, heddle_program *d);
+const char *run_trace_of(const cli *x); // --trace, or $HEDDLE_TRACE; NULL: nothing is recorded
+bool machines_probe(cli *x);            // profile.c
 #endif

@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
     options_help(c, stdout);
     return EXIT_OK;
   }
-  if (c->groups & (G_RUN | G_PROFILE)) x.train = true;
+  if (c->groups & (G_RUN | G_PROFILE | G_COMPARE)) x.train = true;
   if (!question && !options_agree(&x)) return EXIT_USAGE;
   x.s = heddle_session_new();
   if (!x.s) {

@@ -399,7 +399,7 @@ static void put_groups(helping *h) {
                      : c->groups & G_RANK   ? "the rank"
                      : c->groups & G_EXPORT ? "the program"
                                             : "simulation";
-  put_group(h, G_RUN | G_JOIN | G_PROFILE, "ranks");
+  put_group(h, G_RUN | G_JOIN | G_PROFILE | G_COMPARE, "ranks");
   put_group(h, G_EVAL | G_VERIFY | G_RANK | G_TIME | G_EXPORT, does);
   put_group(h, G_OUTPUT | G_ALL, "output");
 }

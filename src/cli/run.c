@@ -3,6 +3,7 @@
 // The process that the user starts makes the plan, so that what is wrong is told once, and starts the ranks by mpirun
 // as this same command. Where a launcher has started it already (mpirun, srun), it is a rank.
 #include "cli/run.h"
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
@@ -10,6 +11,11 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+const char *run_trace_of(const cli *x) {
+  const char *dir = x->trace ? x->trace : getenv("HEDDLE_TRACE");
+  return dir && *dir ? dir : NULL;
+}
 
 static double now_ms(void) {
   struct timespec t;
@@ -79,7 +85,7 @@ static void put_json_loss(double x) {
 }
 
 static void tell_step(const cli *x, bool first, uint64_t step, const step_taken *s) {
-  if (x->json) return;
+  if (x->json || x->quiet) return;
   if (first) puts("step         loss       time");
   printf("%4llu  %11.6g  %6.2f ms\n", (unsigned long long)step, s->loss, s->ms);
   fflush(stdout);
@@ -189,7 +195,7 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
   heddle_run *r = heddle_run_new(d, &t->link, b.t);
   heddle_tensors_free(b.t); // its pieces are what this rank needs
   step_taken *taken = r ? calloc(b.steps, sizeof *taken) : NULL;
-  bool ok = taken;
+  bool ok = taken && (!run_trace_of(x) || heddle_run_record(r, 0));
   if (r) heddle_run_begin_at(r, before), watch_follow(w, r);
   if (ok && b.data && !t->link.rank && !x->json) printf("%s\n\n", heddle_data_about(b.data));
   for (uint64_t k = 0; k < b.steps && ok; k++) {
@@ -198,9 +204,10 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
     if (ok && !t->link.rank) tell_step(x, !k, b.at.step, &taken[k]);
     if (ok && save_is_due(x, &b, k + 1 == b.steps)) ok = save(x, r, &b, t->link.rank);
   }
-  if (ok && !t->link.rank) tell_all(x, t->ranks, plan, before, b.steps, taken);
-  heddle_tensors *after = ok && x->output ? heddle_run_parameters(r) : NULL;
-  if (ok && x->output) ok = after && (t->link.rank || heddle_tensors_write(after, x->output));
+  if (ok && !t->link.rank && !x->quiet) tell_all(x, t->ranks, plan, before, b.steps, taken);
+  if (r && run_trace_of(x)) ok = heddle_run_recorded(r, run_trace_of(x)) && ok; // of a job that failed, too
+  heddle_tensors *after = ok && x->output && !x->quiet ? heddle_run_parameters(r) : NULL;
+  if (ok && x->output && !x->quiet) ok = after && (t->link.rank || heddle_tensors_write(after, x->output));
   free(taken);
   return ok;
 }
@@ -212,7 +219,7 @@ static void share_address(const heddle_transport *t, char *address) {
   if (t->link.rank && !t->link.receive(t->link.arg, 0, address, ADDRESS_SPACE)) *address = 0;
 }
 
-static bool one_rank(cli *x, heddle_program *d, const char *plan) {
+bool run_one_rank(cli *x, heddle_program *d, const char *plan) {
   heddle_transport t;
   char address[ADDRESS_SPACE] = "";
   const char *given = getenv(WATCH_WORD);
@@ -276,23 +283,44 @@ bool ranks_start(cli *x, uint32_t n) {
   return launch_unwatched(x, n);
 }
 
+// A folder with recordings of more ranks is of another job: what is asked of it would mix both.
+static bool folder_fits(const char *dir, uint32_t ranks) {
+  unsigned rank, most = 0;
+  int n = 0;
+  DIR *d = dir ? opendir(dir) : NULL;
+  for (struct dirent *e; d && (e = readdir(d));)
+    if (sscanf(e->d_name, "rank%u.json%n", &rank, &n) == 1 && n && !e->d_name[n] && rank > most) most = rank;
+  if (d) closedir(d);
+  if (most < ranks) return true;
+  fprintf(stderr,
+          "error: %s has rank%u.json, and the plan has %u rank%s: it is of another job\n  hint: name another "
+          "folder\n",
+          dir, most, ranks, ranks > 1 ? "s" : "");
+  return false;
+}
+
+bool run_start(cli *x, heddle_program *d) {
+  char path[PATH_SPACE];
+  return folder_fits(run_trace_of(x), heddle_program_ranks(d)) && find_transport(x, path, sizeof path) &&
+         launch(x, d);
+}
+
 bool cmd_run(cli *x) {
   heddle_plan *b;
   heddle_program *d;
-  char path[PATH_SPACE];
   beginning check;
   if (!agree(x)) return false;
-  heddle_machine *m = x->machine ? machine_of(x) : NULL; // whose costs choose communication, as in a simulation
+  heddle_machine *m =
+      x->machine ? machine_of(x) : NULL; // whose costs choose communication, as in a simulation
   if ((x->machine && !m) || !plan_of(x, m, &b, &d)) return false;
   if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2'", "`heddle run` needs a plan");
   d = heddle_plan_apply(b);
   if (!heddle_program_validate(d)) return false;
   signal(SIGXFSZ, SIG_IGN); // a limit on the size of files is a write that fails
   const char *plan = heddle_plan_name(b);
-  if (is_rank()) return one_rank(x, d, plan);
-  if (!slots_suffice(x, heddle_program_ranks(d)) || !begin(x, d, plan, &check) ||
-      !find_transport(x, path, sizeof path))
+  if (is_rank()) return run_one_rank(x, d, plan);
+  if (!slots_suffice(x, heddle_program_ranks(d)) || !begin(x, d, plan, &check))
     return false; // told once, not by each rank
   heddle_tensors_free(check.t), heddle_data_free(check.data);
-  return launch(x, d);
+  return run_start(x, d);
 }

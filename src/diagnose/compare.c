@@ -1,6 +1,7 @@
 // compare.c - measured beside predicted: slices of both sides, the step that is compared, and where its time goes.
 #include "diagnose/compare.h"
 #include "diagnose/internal.h"
+#include "op/op.h"
 #include "sim/sim.h"
 #include <stdlib.h>
 
@@ -16,6 +17,8 @@ typedef struct {
   i64 base_ns, shift_ps; // shift_ps: onto the clock that all share
   slices slice;
   VEC(span) step;
+  sym *lane_name;
+  u32 nlanes;
 } recorded;
 typedef struct {
   ctx *c;
@@ -36,6 +39,13 @@ static u32 row_of_comm(const char *op) {
   const comm_who who = comm_kind_rows[k].who;
   return COMPARE_COMM + (u32)(who == COMM_WHO_MESSAGE || who == COMM_WHO_MESSAGES ? COMM_SEND : k);
 }
+// Heddle's own operators of communication say all by their names, also where an execution moved nothing to another rank,
+// or is part of an update. Some are communication by their layouts alone: what they do is move data on a rank.
+static bool is_heddles(const char *name) { return op_row_of(op_find(name, strlen(name)))->flags & OPF_COMM; }
+static u32 row_of_heddles(const char *name) {
+  return strcmp(name, "shard") && strcmp(name, "partial") && strcmp(name, "copy") ? row_of_comm(name)
+                                                                                  : (u32)KERNEL_MOVE;
+}
 static bool is_message(u32 row) { return row == (u32)COMPARE_COMM + COMM_SEND; }
 
 // ---- the recording --------------------------------------------------------------------------------------
@@ -48,26 +58,37 @@ static u8 row_of_event(comparing *x, const trace *t, u32 e) {
   return (u8)kernel_class_of(sym_str(x->c, trace_name(t, e)));
 }
 
-static void take_slice(comparing *x, recorded *r, const trace *t, u32 e, const u8 *row_of_name) {
-  const u8 known = t->is[e] == TRACE_KERNEL && !t->flags[e] ? row_of_name[t->name[e]] : 255,
-           row = known < 255 ? known : row_of_event(x, t, e);
+typedef struct {
+  u8 row;
+  bool heddles;
+} known_name;
+static known_name name_of(const char *name) {
+  const bool heddles = is_heddles(name);
+  return (known_name){(u8)(heddles ? row_of_heddles(name) : (u32)kernel_class_of(name)), heddles};
+}
+
+static void take_slice(comparing *x, recorded *r, const trace *t, u32 e, const known_name *name) {
+  const bool known = t->is[e] == TRACE_KERNEL && (!t->flags[e] || name->heddles);
+  const u8 row = known ? name->row : row_of_event(x, t, e);
   const u32 cause = t->cause[e];
-  if (t->is[e] == TRACE_KERNEL && t->flags[e] & TRACE_COMM) {
+  if (t->is[e] == TRACE_KERNEL && t->flags[e] & TRACE_COMM && row != KERNEL_MOVE) {
     *vec_push(x->tmp, &x->comm) = x->rec.n - 1, *vec_push(x->tmp, &x->comm) = r->slice.n;
     hmap_add(x->tmp, &x->by_event, event_hash(r->file, e), x->comm.n / 2);
   }
-  *vec_push(x->a, &r->slice) =
-      (compare_slice){.start_ps = t->start_ps[e],
-                      .end_ps = t->start_ps[e] + t->dur_ps[e],
-                      .name = trace_name(t, e),
-                      .lane = t->lane[e],
-                      .row = row,
-                      .message = is_message(row),
-                      .launched_ps = cause == TRACE_NONE ? INT64_MIN : t->start_ps[cause]};
+  *vec_push(x->a, &r->slice) = (compare_slice){
+      .start_ps = t->start_ps[e],
+      .end_ps = t->start_ps[e] + t->dur_ps[e],
+      .name = trace_name(t, e),
+      .lane = t->lane[e],
+      .row = row,
+      .message = is_message(row),
+      .launched_ps = cause == TRACE_NONE ? INT64_MIN : t->start_ps[cause],
+      .at = t->origin[e] == TRACE_NONE ? (trace_origin){.node = {0}} : t->origins.v[t->origin[e]],
+      .microbatch = t->microbatch[e]};
 }
 
-static bool take_steps(comparing *x, recorded *r, const trace *t, u32 process, arena *tmp) {
-  const job_steps *s = steps_of(tmp, t, process);
+static bool take_steps(comparing *x, recorded *r, const trace *t, u32 process, const job_steps *s,
+                       arena *tmp) {
   bool *chosen = ZNEWN(tmp, bool, s->n + 1);
   if (!steps_choose(x->c, x->steps, s, chosen, x->j->file[r->file].path)) return false;
   const u32 n = MAX(s->n, 1);
@@ -87,11 +108,20 @@ static bool take_steps(comparing *x, recorded *r, const trace *t, u32 process, a
   return true;
 }
 
+static void name_lanes(comparing *x, recorded *r, const trace *t) {
+  r->nlanes = t->lanes.n, r->lane_name = NEWN(x->a, sym, t->lanes.n + 1);
+  for (u32 l = 0; l < t->lanes.n; l++) {
+    const trace_lane *y = &t->lanes.v[l];
+    r->lane_name[l] = y->name.i ? y->name : sym_fmt(x->c, "stream %lld", (long long)y->id);
+  }
+}
+
 static bool take_process(comparing *x, const trace *t, u32 file, u32 process) {
   arena *tmp = arena_new();
+  const job_steps *s = steps_of(tmp, t, process);
   const u32 *order = trace_order(tmp, t), said = t->processes.v[process].rank;
-  u8 *row_of_name = NEWN(tmp, u8, t->names.n + 1);
-  for (u32 k = 0; k < t->names.n; k++) row_of_name[k] = (u8)kernel_class_of(sym_str(x->c, t->names.v[k]));
+  known_name *names = NEWN(tmp, known_name, t->names.n + 1);
+  for (u32 k = 0; k < t->names.n; k++) names[k] = name_of(sym_str(x->c, t->names.v[k]));
   recorded *r = vec_push(x->a, &x->rec);
   *r = (recorded){.file = file,
                   .process = process,
@@ -100,12 +130,15 @@ static bool take_process(comparing *x, const trace *t, u32 file, u32 process) {
                                                 : TRACE_NONE,
                   .base_ns = t->processes.v[process].base_ns};
   if (r->rank == TRACE_NONE) r->rank = x->rec.n - 1;
+  name_lanes(x, r, t);
   for (u32 k = 0; k < t->n; k++) {
     const u32 e = order[k];
-    if (t->lanes.v[t->lane[e]].process == process && TRACE_ON_DEVICE >> t->is[e] & 1 && t->dur_ps[e] > 0)
-      take_slice(x, r, t, e, row_of_name);
+    if (t->lanes.v[t->lane[e]].process != process || !(TRACE_ON_DEVICE >> t->is[e] & 1) || t->dur_ps[e] <= 0)
+      continue;
+    take_slice(x, r, t, e, &names[t->name[e]]);
+    r->slice.v[r->slice.n - 1].step = s->of[e] == TRACE_NONE ? TRACE_NONE : s->step[s->of[e]].number;
   }
-  const bool ok = take_steps(x, r, t, process, tmp);
+  const bool ok = take_steps(x, r, t, process, s, tmp);
   if (!r->slice.n) x->rec.n--; // a host without a device
   arena_free(tmp);
   return ok;
@@ -203,6 +236,7 @@ static void set_waits(comparing *x) {
       assert(x->comm.v);
       compare_slice *s = &x->rec.v[x->comm.v[2 * at - 2]].slice.v[x->comm.v[2 * at - 1]];
       x->out->lone--;
+      s->meets = k + 1, s->leads = i == (s->message ? 0 : row->late);
       if (x->out->clocks) s->wait_ps = MIN(v[i].wait_ps, s->end_ps - s->start_ps);
     }
   }
@@ -274,30 +308,46 @@ static bool choose_step(comparing *x, stretch *out) {
 typedef struct {
   comparing *x;
   const trace_source *s;
-  slices *of; // by rank, of those that are drawn
+  slices *of;    // by rank, of those that are drawn
+  VEC(sym) task; // by number
 } hearing;
 
+// "2F5"
+static sym task_name(hearing *h, u32 task) {
+  while (h->task.n <= task) *vec_push(h->x->tmp, &h->task) = (sym){0};
+  const trace_task *t = task ? &h->s->task[task] : NULL;
+  if (t && !h->task.v[task].i)
+    h->task.v[task] = sym_fmt(h->x->c, "%u%c%u", t->stage, t->letter, t->microbatch);
+  return h->task.v[task];
+}
+
 static void hear(void *arg, const trace_event *e) {
-  const hearing *h = arg;
+  hearing *h = arg;
   const trace_kind *kind = &h->s->kind[e->kind];
   const sym name = h->s->name[kind->what];
   const char *text = sym_str(h->x->c, name);
-  const u32 row = kind->flags & TRACE_COMM     ? row_of_comm(text)
+  const u32 row = is_heddles(text)             ? row_of_heddles(text)
                   : kind->flags & TRACE_UPDATE ? KERNEL_OPTIMIZER
                                                : (u32)kernel_class_of(text);
   if (!e->dur_ps) return;
-  *vec_push(h->x->a, &h->of[e->lane / h->s->nstreams]) = (compare_slice){.start_ps = e->start_ps,
-                                                                         .end_ps = e->start_ps + e->dur_ps,
-                                                                         .name = name,
-                                                                         .lane = e->lane % h->s->nstreams,
-                                                                         .row = (u8)row,
-                                                                         .message = is_message(row),
-                                                                         .launched_ps = INT64_MIN};
+  *vec_push(h->x->a, &h->of[e->lane / h->s->nstreams]) =
+      (compare_slice){.start_ps = e->start_ps,
+                      .end_ps = e->start_ps + e->dur_ps,
+                      .name = name,
+                      .lane = e->lane % h->s->nstreams,
+                      .row = (u8)row,
+                      .message = is_message(row),
+                      .launched_ps = INT64_MIN,
+                      .at = {loc_place(h->x->c, kind->where), h->s->func ? h->s->func[kind->func] : (sym){0},
+                             task_name(h, e->task)},
+                      .microbatch = e->microbatch,
+                      .meets = e->match,
+                      .leads = e->lane == e->from_lane};
 }
 
 static slices *hear_all(comparing *x) {
   const trace_source *s = x->s->timeline;
-  hearing h = {x, s, ZNEWN(x->tmp, slices, s->nranks + 1)};
+  hearing h = {.x = x, .s = s, .of = ZNEWN(x->tmp, slices, s->nranks + 1)};
   arena *scratch = arena_new();
   s->play(s, scratch, 0, s->nranks * s->nstreams, hear, &h);
   arena_free(scratch);
@@ -334,34 +384,40 @@ static u32 idle_row(const compare_slice *s, i64 since, i64 until) {
   return until - since < (i64)30 * 1000000 ? COMPARE_LAUNCH : COMPARE_IDLE;
 }
 
-// Every instant from `from` to `to`; times of slices are shift_ps behind.
-static void take_apart(arena *tmp, const compare_slice *s, u32 n, i64 shift_ps, i64 from, i64 to,
-                       i64 *row_ps) {
+typedef VEC(compare_pause) pauses;
+static void put_time(arena *a, i64 *row_ps, pauses *idle, u32 row, i64 from, i64 to) {
+  row_ps[row] += to - from;
+  if (row < COMPARE_PEERS || from >= to) return;
+  if (idle->n && idle->v[idle->n - 1].row == row && idle->v[idle->n - 1].to_ps == from)
+    idle->v[idle->n - 1].to_ps = to;
+  else
+    *vec_push(a, idle) = (compare_pause){from, to, (u8)row};
+}
+
+// Every instant from `from` to `to`. Pauses go to `a`.
+static void take_apart(arena *a, arena *tmp, const compare_slice *s, u32 n, i64 from, i64 to, i64 *row_ps,
+                       pauses *idle) {
   const arena_mark_t mark = arena_mark(tmp);
   edge *v = NEWN(tmp, edge, 4 * (size_t)n + 1);
   u32 m = 0, running[COMPARE_ROWS] = {0}, all = 0;
   for (u32 k = 0; k < n; k++) {
-    const i64 start = s[k].start_ps + shift_ps, end = s[k].end_ps + shift_ps, there = start + s[k].wait_ps;
+    const i64 start = s[k].start_ps, end = s[k].end_ps, there = start + s[k].wait_ps;
     m = put_edges(v, m, k, s[k].message ? COMPARE_BUBBLE : COMPARE_PEERS, start, there, from, to);
     m = put_edges(v, m, k, s[k].row, there, end, from, to);
   }
   if (m) qsort(v, m, sizeof *v, by_edge);
   i64 at = from;
   for (u32 k = 0; k < m; at = v[k++].at) {
-    const i64 ps = v[k].at - at;
-    if (ps && all) {
-      u32 r = 0;
-      while (!running[r]) r++;
-      row_ps[r] += ps;
-    } else if (ps) {
-      row_ps[idle_row(&s[v[k].slice], at - shift_ps, v[k].at - shift_ps)] += ps;
-    }
+    u32 row = 0;
+    while (all && !running[row]) row++;
+    if (!all && v[k].at > at) row = idle_row(&s[v[k].slice], at, v[k].at);
+    put_time(a, row_ps, idle, row, at, v[k].at);
     const u32 by = v[k].begins ? 1 : ~(u32)0;
     running[v[k].row] += by, all += by;
   }
   bool pipeline = false; // nothing is left to run until the step's end
   for (u32 k = 0; k < n && !pipeline; k++) pipeline = s[k].message;
-  row_ps[pipeline ? COMPARE_BUBBLE : COMPARE_PEERS] += to - at;
+  put_time(a, row_ps, idle, pipeline ? COMPARE_BUBBLE : COMPARE_PEERS, at, to);
   arena_release(tmp, mark);
 }
 
@@ -383,11 +439,16 @@ static void count_kernel(arena *a, tally *y, const compare_slice *s) {
   y->kernel.v[at - 1].count++, y->kernel.v[at - 1].total_ps += s->end_ps - s->start_ps;
 }
 
-static void count_slices(comparing *x, tally *y, u32 side, const compare_slice *s, u32 n, i64 shift_ps,
-                         i64 from, i64 to) {
+bool compare_in_step(const job_compare *o, u32 side, const compare_slice *s) {
+  if (side) return true;
+  return o->step == TRACE_NONE || s->step == TRACE_NONE
+             ? s->start_ps >= o->from_ps[0] && s->start_ps < o->from_ps[0] + o->step_ps[0]
+             : s->step == o->step;
+}
+
+static void count_slices(comparing *x, tally *y, u32 side, const compare_slice *s, u32 n) {
   for (u32 k = 0; k < n; k++) {
-    const i64 start = s[k].start_ps + shift_ps;
-    if (start < from || start >= to) continue;
+    if (!compare_in_step(x->out, side, &s[k])) continue;
     const u64 h = hash_u64(x->own ? s[k].name.i : 0, s[k].row + 1u);
     u32 at = hmap_get(&y->by_key, h);
     if (!at) {
@@ -437,17 +498,24 @@ static void compare_ranks(comparing *x, const stretch *step) {
       r->slice.v[i].start_ps += r->shift_ps, r->slice.v[i].end_ps += r->shift_ps;
     for (u32 i = 0; i < r->slice.n; i++)
       if (r->slice.v[i].launched_ps > INT64_MIN) r->slice.v[i].launched_ps += r->shift_ps;
-    *c = (compare_rank){
-        .rank = r->rank, .stage = s->cls[cls].stage, .n = {r->slice.n, p->n}, .slice = {r->slice.v, p->v}};
+    *c = (compare_rank){.rank = r->rank,
+                        .nlanes = {r->nlanes, s->timeline->nstreams},
+                        .lane_name = {r->lane_name, s->timeline->stream_name},
+                        .stage = s->cls[cls].stage,
+                        .n = {r->slice.n, p->n},
+                        .slice = {r->slice.v, p->v}};
     const i64 from[2] = {step->from_ps, 0}, to[2] = {step->to_ps, s->makespan_ps};
     for (u32 side = 0; side < 2; side++) {
-      take_apart(x->tmp, c->slice[side], c->n[side], 0, from[side], to[side], c->row_ps[side]);
-      count_slices(x, &y, side, c->slice[side], c->n[side], 0, from[side], to[side]);
+      pauses idle = {0};
+      take_apart(x->a, x->tmp, c->slice[side], c->n[side], from[side], to[side], c->row_ps[side], &idle);
+      c->npauses[side] = idle.n, c->pause[side] = idle.v;
+      count_slices(x, &y, side, c->slice[side], c->n[side]);
     }
     c->row_ps[1][COMPARE_NEXT] = o->step_ps[1] - s->makespan_ps;
     for (u32 side = 0; side < 2; side++)
       for (u32 i = 0; i < COMPARE_ROWS; i++) o->row_ps[side][i] += c->row_ps[side][i];
   }
+  if (x->own) compare_places(x->c, x->a, o);
   qsort(o->rank, o->n, sizeof *o->rank, by_rank);
   if (y.event.n) qsort(y.event.v, y.event.n, sizeof *y.event.v, by_difference);
   if (y.kernel.n) qsort(y.kernel.v, y.kernel.n, sizeof *y.kernel.v, by_total);

@@ -40,9 +40,21 @@ typedef struct {
   bool message;    // send or recv
   i64 wait_ps;     // of a communication: until its last member came
   i64 launched_ps; // INT64_MIN: not said
+  trace_origin at;
+  u32 step;       // that it belongs to, of measured ones; TRACE_NONE: not said
+  u32 microbatch; // TRACE_NONE: not said
+  u32 meets;      // equal for the members of one rendezvous of a side, from 1; 0: on its own
+  bool leads;     // of a rendezvous: the sender, or who came last; of predicted ones, the lowest rank
 } compare_slice;
+typedef struct { // time in which nothing runs but what waits for others
+  i64 from_ps, to_ps;
+  u8 row;
+} compare_pause;
 typedef struct {
   u32 rank, stage;
+  u32 nlanes[2], npauses[2];
+  const sym *lane_name[2];
+  const compare_pause *pause[2]; // in the step
   u32 n[2];
   const compare_slice *slice[2]; // measured, predicted: by start
   i64 row_ps[2][COMPARE_ROWS];
@@ -53,6 +65,12 @@ typedef struct {
   u64 count[2]; // on all compared ranks
   i64 total_ps[2];
 } compare_event;
+typedef struct {                  // an operator at a place of the model
+  const char *name, *node, *func; // node, func: "": not said, or of func by one side alone
+  u32 row;
+  u64 count[2]; // on all compared ranks
+  i64 total_ps[2];
+} compare_place;
 typedef struct {
   sym name;
   u64 count;
@@ -73,10 +91,16 @@ typedef struct {
   i64 row_ps[2][COMPARE_ROWS]; // sums over compared ranks
   u32 nevents;
   const compare_event *event; // the largest difference of time first
+  u32 nplaces;                // only where both sides have Heddle's words
+  const compare_place *place; // likewise
   u32 nkernels;
   const compare_kernel *kernel; // of no class, the longest first
   u32 lone, comms;              // communications without all of their members, of all
 } job_compare;
+
+// Does the slice belong to the step that is told? By its step where that is said, else by when it starts.
+bool compare_in_step(const job_compare *o, u32 side, const compare_slice *s);
+void compare_places(const ctx *c, arena *a, job_compare *o); // of such slices (compare_places.c)
 
 struct sim_result;
 // What is predicted: a result with a timeline. steps: as of steps_choose. False and diagnostics: a file cannot be used,

@@ -43,7 +43,9 @@ typedef struct {
 typedef struct {
   u32 n;
   step_span *step; // in order of start; of one process
-  u32 *of;         // of every event of the trace: index of the step that it belongs to, TRACE_NONE: of none
+  bool
+      whole; // the recorder keeps whole steps alone: work of the last one is not cut off (trace_process.serial)
+  u32 *of;   // of every event of the trace: index of the step that it belongs to, TRACE_NONE: of none
 } job_steps;
 // The steps of a process, and what belongs to them: of the host, what starts before the next step does; on a device,
 // what was launched then, whenever it runs. Where the file does not say what launched anything, by when it starts.

@@ -57,6 +57,8 @@ static void add_call(match *m, const trace *t, u32 file, u32 first_place, u32 e)
     x->op = c->op, x->group = c->group, x->members = c->members, x->size = c->size, x->peer = c->peer;
     x->seq = c->seq, x->bytes = c->bytes, x->type = c->type;
   }
+  const bool serial = t->processes.v[lane->process].serial;
+  x->tied = serial && x->seq >= 0, x->leaves = t->flags[e] & TRACE_LEAVES;
   u64 h = hash_step(17, x->op.i ? x->op.i : x->name.i);
   if (is_message(m, x->op)) h = 18;
   h = hash_step(hash_step(h, (u64)x->bytes), x->type.i);
@@ -134,7 +136,7 @@ static u64 key_of(const match *m, const call *x, queue *q) {
   const bool sends = kind_of(m, x->op) == COMM_SEND;
   if (is_message(m, x->op)) {
     if (x->peer == TRACE_NONE || rank == TRACE_NONE) return 0;
-    q->by = MATCH_BY_ORDER, q->message = true;
+    q->by = x->tied ? MATCH_BY_NUMBER : MATCH_BY_ORDER, q->message = true;
     q->from = sends ? rank : x->peer, q->to = sends ? x->peer : rank;
     return hash_u64(hash_step(hash_step(hash_step(5, x->group.i), q->from), q->to), 5);
   }
@@ -231,15 +233,13 @@ static match_row *open_row(filling *f, const call *x) {
 }
 static void add_member(filling *f, match_row *r, const call *x) {
   *vec_push(f->m->a, &f->m->member) =
-      (match_member){x->place, x->file, x->event, x->at, x->start, x->end, 0, 0};
+      (match_member){x->place, x->file, x->event, x->at, x->start, x->end, 0, 0, x->leaves};
   r->n++;
 }
-// What the file ties is a message with the sender first, too.
+// What is tied by numbers is a message with the sender first, too.
 static void turn_row(filling *f, match_row *r, const call *second) {
   match_member *v = &f->m->member.v[r->first];
-  if (f->q->by != MATCH_BY_FILE || r->n != 2 || kind_of(f->m, r->op) != COMM_RECV ||
-      kind_of(f->m, second->op) != COMM_SEND)
-    return;
+  if (r->n != 2 || kind_of(f->m, r->op) != COMM_RECV || kind_of(f->m, second->op) != COMM_SEND) return;
   const match_member x = v[0];
   v[0] = v[1], v[1] = x, r->op = second->op;
 }
@@ -262,7 +262,7 @@ static void fill_by_number(filling *f) {
     for (u32 last = TRACE_NONE; k < f->q->n && (f->q->by == MATCH_BY_FILE || v[k].seq == head->seq); k++) {
       if (v[k].place == last && f->q->by == MATCH_BY_NUMBER)
         put_problem(f->m, MATCH_DUPLICATE, &v[k], 0, 0);
-      else if (v[k].op.i != head->op.i && f->q->by == MATCH_BY_NUMBER)
+      else if (v[k].op.i != head->op.i && f->q->by == MATCH_BY_NUMBER && !f->q->message)
         put_problem(f->m, MATCH_DIFFERENT, &v[k], 0, head->place);
       else
         add_member(f, r, &v[k]);
@@ -351,20 +351,25 @@ match *match_job(job *j, arena *a) {
   return m;
 }
 
+static i64 time_of(const align_clocks *x, const match_member *v, i64 ps) {
+  return x ? align_time(x, v->place, ps) : ps;
+}
+
+// A member is there when it starts.
 void match_time(match *m, const align_clocks *x) {
   for (u32 k = 0; k < m->row.n; k++) {
     match_row *r = &m->row.v[k];
     match_member *v = m->member.v + r->first;
     i64 latest = INT64_MIN, second = INT64_MIN;
     for (u32 i = 0; i < r->n; i++) {
-      const i64 start = x ? align_time(x, v[i].place, v[i].start_ps) : v[i].start_ps;
+      const i64 start = time_of(x, &v[i], v[i].start_ps);
       second = MAX(second, MIN(start, latest));
       if (start > latest) latest = start, r->late = i;
     }
     r->ahead_ps = r->n > 1 ? latest - second : 0;
     for (u32 i = 0; i < r->n; i++) {
-      v[i].wait_ps = latest - (x ? align_time(x, v[i].place, v[i].start_ps) : v[i].start_ps);
-      v[i].transfer_ps = (x ? align_time(x, v[i].place, v[i].end_ps) : v[i].end_ps) - latest;
+      v[i].wait_ps = v[i].leaves ? 0 : latest - time_of(x, &v[i], v[i].start_ps);
+      v[i].transfer_ps = v[i].leaves ? v[i].end_ps - v[i].start_ps : time_of(x, &v[i], v[i].end_ps) - latest;
     }
   }
 }

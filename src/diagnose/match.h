@@ -18,7 +18,9 @@ typedef struct {
 typedef struct {
   u32 place, file, event, lane; // lane: of the file's trace
   i64 start_ps, end_ps;         // on the place's clock, base_ps included
-  i64 wait_ps, transfer_ps;     // latest start less its own; its end less the latest start (match_time)
+  i64 wait_ps,
+      transfer_ps; // from its start to when the last member is there; from then to its end (match_time)
+  bool leaves;     // it waits for nobody (TRACE_LEAVES): its wait is 0, its transfer all of it
 } match_member;
 typedef enum { MATCH_BY_FILE, MATCH_BY_NUMBER, MATCH_BY_ORDER } match_by;
 typedef struct {

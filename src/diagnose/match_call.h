@@ -8,6 +8,8 @@ struct match_call {
   i64 start, end, seq, bytes, lane;
   sym op, group, members, name, type;
   u32 size, peer, by_file; // by_file: what the file says belongs together; 0: nothing
+  bool leaves;             // it waits for nobody (TRACE_LEAVES)
+  bool tied;               // a message whose number is the same on both ends
   u32 queue;
   u64 what; // operation, elements: equal on all members
 };

@@ -38,7 +38,9 @@ static void observe_message(observing *o, const match_row *r, u32 family) {
   u32 n = o->link.n;
   const u32 link = number_of(o, &o->links, h, &n);
   if (link == o->link.n) *vec_push(o->a, &o->link) = (align_link){from->place, to->place, family};
-  *vec_push(o->a, &o->message) = (align_message){link, from->end_ps, to->end_ps};
+  // What leaves may be there before its sender goes on.
+  *vec_push(o->a, &o->message) =
+      (align_message){link, from->leaves ? from->start_ps : from->end_ps, to->end_ps};
   *vec_push(o->a, &o->posted) = to->start_ps;
 }
 
@@ -65,7 +67,9 @@ const align_seen *align_observe(arena *a, const match *m, bool own_clocks) {
     if (r->n < 2) continue;
     const u64 h = hash_u64(
         hash_step(hash_step(hash_step(hash_step(19, r->op.i), (u64)r->bytes), r->n), r->group.i), 20);
-    if (who == COMM_WHO_FOR_ALL)
+    bool all = who == COMM_WHO_FOR_ALL;
+    for (u32 i = 0; i < r->n; i++) all &= !m->member.v[r->first + i].leaves;
+    if (all)
       observe_collective(&o, r, number_of(&o, &o.families, h, &o.nfamilies));
     else if (r->n == 2 && who == COMM_WHO_MESSAGE) {
       const u64 size = hash_u64(hash_step(hash_step(22, 0), (u64)r->bytes), 20); // both ways are one family

@@ -273,8 +273,9 @@ static bool place_op(placing *x, u32 p, u32 s) {
   for (u32 j = 0; j < n; j++) sim_ref(&r->b, slot[j]);
   sim_node_makes(&r->b), sim_ref(&r->b, begins);
   r->start_node[p][k] = put(r, NODE_FREE, p, k, 0);
-  if (!m) {
+  if (!m || o->leaves) {
     finish_op(x, p, k, begins, NODE_OP, o->dur_ps);
+    if (m) *vec_push(x->tmp, &m->here) = begins, m->arrived++;
     return true;
   }
   *vec_push(x->tmp, &m->here) = begins;
@@ -327,7 +328,7 @@ static void put_transfers(const replay *r, i64 **op) {
   const replay_input *in = &r->in;
   for (u32 p = 0; in->coll && p < in->n; p++)
     for (u32 k = 0; k < in->w[p]->nops; k++) {
-      if (!in->coll[p][k]) continue;
+      if (!in->coll[p][k] || in->w[p]->op[k].leaves) continue;
       const replay_meeting *m = &in->meet[in->coll[p][k]];
       const job_work *w = in->w[p], *late = in->w[m->process];
       const i64 end = (w->base_ns - r->base_ns) * 1000 + op_end(&w->op[k]);

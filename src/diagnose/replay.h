@@ -19,7 +19,8 @@ typedef struct {
   u32 item, stream;     // that launched it; from 0
   u32 event;            // of the trace
   u8 kind;              // launch_kind
-  bool comm;            // a communication: it waits for its peers
+  bool comm;            // a communication: it waits for its peers,
+  bool leaves;          // ... or for nobody: it sends and goes on
   sym name, comm_op;    // comm_op: of trace_comm; 0: none
   i64 start_ps, dur_ps; // as recorded
   u32 first_after;      // it waits for ops work.after[first_after..first_after of the next), on other streams

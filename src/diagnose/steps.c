@@ -74,7 +74,7 @@ job_steps *steps_of(arena *a, const trace *t, u32 process) {
     if (t->is[e] == TRACE_STEP && t->step[e] != TRACE_NONE)
       *vec_push(a, &found) = (step_span){t->step[e], t->start_ps[e], t->start_ps[e] + MAX(t->dur_ps[e], 0)};
   }
-  s->n = found.n, s->step = found.v;
+  s->n = found.n, s->step = found.v, s->whole = t->processes.v[process].serial;
   if (!s->n) from_events(a, t, process, s);
   join(s);
   s->of = NEWN(a, u32, t->n + 1);
@@ -98,7 +98,7 @@ bool steps_choose(ctx *c, const char *text, const job_steps *s, bool *chosen, co
   const bool good = number_set_parse(c, tmp, text, &set);
   u32 n = 0;
   for (u32 k = 0; good && k < s->n; k++) {
-    chosen[k] = text ? number_set_has(&set, s->step[k].number) : s->n == 1 || k + 1 < s->n;
+    chosen[k] = text ? number_set_has(&set, s->step[k].number) : s->n == 1 || s->whole || k + 1 < s->n;
     n += chosen[k];
   }
   arena_free(tmp);

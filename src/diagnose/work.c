@@ -4,7 +4,8 @@
 // is the host's own, whatever it did; a call that waited for the device gives back what it waited. Which op a stream
 // waits for is said by events (cudaStreamWaitEvent). Newer traces have events of synchronisation that tell their streams,
 // or what the host waited for. In older ones an op that is launched after such a call waits for what was launched last on every other stream, unless it began before that ended. So does
-// an op of a graph, which is launched with others by one call.
+// an op of a graph, which is launched with others by one call. A process that runs its events itself (trace_process.serial)
+// has no calls: each event is one, which launches it and waits for it.
 #include "diagnose/diagnose.h"
 #include <stdlib.h>
 
@@ -62,6 +63,7 @@ typedef struct {
   arena *a, *tmp;
   const trace *t;
   u32 process;
+  bool serial;
   job_work *w;
   VEC(call) call;
   VEC(launched) op;
@@ -169,7 +171,7 @@ static bool put_wait(reader *x, const call *c, u32 op) {
 // An item that waits: for what the recording says, a stream or an op, or else for the last op of every stream that had
 // ended when the call did. Was it really waiting?
 static bool put_waits(reader *x, const call *c, u32 nops, const u32 *number) {
-  const u32 wait = x->made[c->event], op = wait ? x->awaited[wait - 1] : 0;
+  const u32 wait = x->made[c->event], op = x->serial ? nops : wait ? x->awaited[wait - 1] : 0;
   const trace_lane *lane = wait ? &x->t->lanes.v[x->t->lane[wait - 1]] : NULL;
   bool waited = false;
   if (op && op <= nops) return put_wait(x, c, op - 1);
@@ -195,6 +197,7 @@ static void put_op(reader *x, u32 k, const u32 *number) {
                  .event = e,
                  .kind = (u8)kind_of(t, e),
                  .comm = t->flags[e] & TRACE_COMM,
+                 .leaves = t->flags[e] & TRACE_LEAVES,
                  .name = trace_name(t, e),
                  .start_ps = t->start_ps[e],
                  .dur_ps = t->dur_ps[e]};
@@ -219,7 +222,7 @@ static void put_items(reader *x, const u32 *number) {
   for (u32 i = 0; i < x->call.n; i++) {
     const call *c = &x->call.v[i];
     const char *name = sym_str(x->c, trace_name(x->t, c->event));
-    const bool launches = k < x->op.n && x->op.v[k].call == i, sync = is_sync(name);
+    const bool launches = k < x->op.n && x->op.v[k].call == i, sync = x->serial || is_sync(name);
     if (is_stream_wait(name)) put_told(x, c, k, number);
     if (launches) {
       const i64 end = sync ? c->start : c->end;
@@ -260,7 +263,13 @@ static u32 *number_streams(reader *x) {
 
 job_work *job_work_of(ctx *c, arena *a, const trace *t, u32 process, i64 from_ps, i64 to_ps) {
   job_work *w = NEW(a, job_work);
-  reader x = {.c = c, .a = a, .tmp = arena_new(), .t = t, .w = w, .process = process};
+  reader x = {.c = c,
+              .a = a,
+              .tmp = arena_new(),
+              .t = t,
+              .w = w,
+              .process = process,
+              .serial = t->processes.v[process].serial};
   w->rank = t->processes.v[process].rank, w->base_ns = t->processes.v[process].base_ns;
   collect_calls(&x, from_ps, to_ps);
   collect_ops(&x);

@@ -296,7 +296,7 @@ static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at
   return ok;
 }
 
-static bool exec(interp *m, frame *f, u32 index) {
+bool eval_exec(interp *m, frame *f, u32 index) {
   const instr *i = &f->f->body.v[index];
   if (m->link) {
     m->where.at = (u64)f->fn.i << 32 | (index + 1);
@@ -326,9 +326,10 @@ static bool exec(interp *m, frame *f, u32 index) {
   return compute(m, f, i, index, &at);
 }
 
-static bool run_one(interp *m, frame *f, u32 i) {
+// number: what the recording of it has, of an instruction that stands further up; 0: the next one.
+static bool run_one(interp *m, frame *f, u32 i, u32 number) {
   const instr *in = &f->f->body.v[i];
-  const bool ok = exec(m, f, i);
+  const bool ok = m->record ? record_exec(m->record, m, f, i, number) : eval_exec(m, f, i);
   if (!m->link) progress_step(&m->bar, m->done += eval_members(m, bind(in->g, f->g)));
   for (u32 k = f->life->begin[i]; k < f->life->begin[i + 1]; k++) eval_held_drop(m, &f->v[f->life->dies[k]]);
   if (m->watch) m->watch(m->watcher, f->f, in, bind(in->g, f->g));
@@ -338,7 +339,7 @@ static bool run_one(interp *m, frame *f, u32 i) {
 static bool receive_due(interp *m, frame *f, const instr *before) {
   const u32 n = eval_due(m, f, before);
   bool ok = true;
-  for (u32 k = 0; k < n && ok; k++) ok = run_one(m, f, f->waiting.v[k]);
+  for (u32 k = 0; k < n && ok; k++) ok = run_one(m, f, f->waiting.v[k].index, f->waiting.v[k].number);
   f->waiting.n -= n;
   memmove(f->waiting.v, f->waiting.v + n, f->waiting.n * sizeof *f->waiting.v);
   return ok;
@@ -362,9 +363,9 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
     const instr *in = &f.f->body.v[i];
     if (f.waiting.n) ok = receive_due(m, &f, in);
     if (m->link && eval_receives_only(m, &f, in))
-      *vec_push(m->stack, &f.waiting) = i;
+      *vec_push(m->stack, &f.waiting) = (waiting){i, m->record ? record_number(m->record) : 0};
     else
-      ok = ok && run_one(m, &f, i);
+      ok = ok && run_one(m, &f, i, 0);
   }
   if (ok && f.waiting.n) ok = receive_due(m, &f, NULL);
   for (u32 k = 0; k < f.f->rets.n && ok; k++) {

@@ -112,6 +112,17 @@ bool eval_rank_result(eval_rank *r, u32 k, eval_array *out, arena *a);
 // Parameter k likewise, as it is now.
 bool eval_rank_parameter(eval_rank *r, u32 k, eval_array *out, arena *a);
 
+// What the rank executes is recorded from now on: every instruction that it has a part in, with its times. most: events
+// that are kept, 64 bytes each; a step for which there is no room is left out, as are all after it. nranks: of the job.
+void eval_rank_record(eval_rank *r, u32 nranks, u64 most);
+typedef struct {
+  u64 events, most;
+  u32 steps, left_out;
+} eval_recorded;
+// What has been recorded, as a timeline (trace/trace.h): a process, whose number is the rank's, with a lane for every stream of the
+// program and a thread for the steps. Good as long as r, and until the next step. In a. NULL: it was not asked for.
+struct trace_source *eval_rank_recorded(const eval_rank *r, arena *a, eval_recorded *about);
+
 // ---- numpy's files (npy.c) -----------------------------------------------------------------------------
 // C order, any byte order, elements in `a`; bf16 is written as f32, for numpy has none.
 bool npy_read(ctx *c, arena *a, const char *path, eval_array *out);

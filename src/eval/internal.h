@@ -61,10 +61,11 @@ typedef struct {
   buf *live;                  // list head
   buf *kept[BUF_CLASSES];     // memory of pieces that ended, by class of size
   i64 live_bytes, kept_bytes, most_bytes;
-  const eval_link *link; // NULL: all ranks are here
-  eval_where where;      // with a link
+  const eval_link *link;                                                 // NULL: all ranks are here
+  eval_where where;                                                      // with a link
   void (*watch)(void *arg, const func_info *f, const instr *i, group g); // eval_rank_watch; NULL: nobody
   void *watcher;
+  struct recorder *record; // NULL: nobody wants to know what runs
   VEC(imap *) maps;
   VEC(holdings *) holdings;
   VEC(u64) holdings_key; // three words each
@@ -75,13 +76,16 @@ typedef struct {
 } interp;
 
 typedef struct {
+  u32 index, number; // in the function; that record_number gave it
+} waiting;
+typedef struct {
   func fn;
   const func_info *f;
   group g;
   point at;
   held *v;
   const lifetimes *life;
-  VEC(u32) waiting; // instructions that this rank will receive something by, in order (late.c)
+  VEC(waiting) waiting; // instructions that this rank will receive something by, in order (late.c)
 } frame;
 
 buf *eval_buf(interp *m, i64 bytes);
@@ -126,8 +130,22 @@ bool eval_enter(interp *m, const eval_array *in, held *args); // the pieces of m
 bool eval_enter_one(interp *m, u32 k, const eval_array *x, held *arg);
 // Takes the pieces of the arguments; what is left of them is the caller's to drop. Makes the results.
 bool eval_main(interp *m, held *args, held *results);
-void eval_open(interp *m);  // its arenas
-void eval_close(interp *m); // and all pieces
+bool eval_exec(interp *m, frame *f, u32 index); // instruction `index` of the function, from 0
+void eval_open(interp *m);                      // its arenas
+void eval_close(interp *m);                     // and all pieces
+
+// ---- recording (record.c) ---------------------------------------------------------------------------------
+typedef struct recorder recorder;
+// Of this rank, from now on: interp's link and record become the recorder's. most: events that are kept.
+recorder *record_new(arena *a, interp *m, u32 nranks, u64 most);
+// eval_exec, noted. number: that record_number gave it where it stands; 0: it runs there.
+bool record_exec(recorder *r, interp *m, frame *f, u32 index, u32 number);
+u32 record_number(recorder *r);
+void record_step_begin(recorder *r);
+void record_step_end(recorder *r);
+struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded *about); // recorded.c
+// While a send runs, of one target: gives only the member of the same number to it?
+void record_pairs(recorder *r, bool only);
 
 // ---- receiving late (late.c) ------------------------------------------------------------------------------
 // Is it a send by which this rank only receives? It may come when its value is used: the sender waits for nobody.

@@ -48,6 +48,6 @@ static bool needs(const interp *m, const frame *f, const instr *i, u32 send) {
 u32 eval_due(const interp *m, const frame *f, const instr *i) {
   u32 n = i ? 0 : f->waiting.n;
   for (u32 k = f->waiting.n; k > n; k--)
-    if (needs(m, f, i, f->waiting.v[k - 1])) return k;
+    if (needs(m, f, i, f->waiting.v[k - 1].index)) return k;
   return n;
 }

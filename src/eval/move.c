@@ -328,7 +328,9 @@ static bool linked_movement(movement *v) {
   bool ok = true, *came = NEWN(v->m->scratch, bool, v->cap + 1);
   for (u32 to = 0; to < v->out->p->n && ok; to++) {
     arena_mark_t one = arena_mark(v->m->scratch);
-    ok = givers(v, to) && exchange(v, to, came);
+    ok = givers(v, to);
+    if (ok && v->m->record) record_pairs(v->m->record, v->n == 1 && v->list->member == to);
+    ok = ok && exchange(v, to, came);
     if (ok && eval_mine(v->m, v->out->g, to)) {
       ok = v->red == RED_NONE ? put_together(v, to) : combine(v, to);
       forget(v, came);

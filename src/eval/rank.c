@@ -201,6 +201,7 @@ static bool replaces(const eval_rank *r, const u32 *next) {
 static bool one_step(eval_rank *r, const u32 *next) {
   interp *m = &r->m;
   if (!replaces(r, next)) return false;
+  if (m->record) record_step_begin(m->record);
   for (u32 k = 0; k < r->nresults; k++) eval_held_drop(m, &r->result[k]);
   arena_mark_t mark = arena_mark(m->stack);
   held *args = ZNEWN(m->stack, held, r->nparams + 1), *results = ZNEWN(m->stack, held, r->nresults + 1);
@@ -216,6 +217,7 @@ static bool one_step(eval_rank *r, const u32 *next) {
   arena_release(m->stack, mark);
   for (u32 k = 0; ok && k < r->nparams; k++)
     if (next[k]) eval_held_share(&r->param[k], &r->result[next[k] - 1]);
+  if (ok && m->record) record_step_end(m->record);
   return ok;
 }
 
@@ -280,6 +282,13 @@ bool eval_rank_rows(eval_rank *r, u32 k, u8 *row) {
 
 u32 eval_rank_self(const eval_rank *r) { return r->link.rank; }
 void eval_rank_number(eval_rank *r, i64 step) { r->m.o.step = step; }
+
+void eval_rank_record(eval_rank *r, u32 nranks, u64 most) {
+  if (!r->m.record) record_new(r->a, &r->m, nranks, most);
+}
+struct trace_source *eval_rank_recorded(const eval_rank *r, arena *a, eval_recorded *about) {
+  return r->m.record ? record_timeline(r->m.record, a, about) : NULL;
+}
 
 // To rank 0, where it is put together.
 static bool whole(eval_rank *r, type t, const held *own, eval_array *out, arena *a) {

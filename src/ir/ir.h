@@ -260,6 +260,12 @@ static inline value emit_res(const prog *p, func f, u32 index1) {
 void value_name(prog *p, func f, value v, sym name);
 // The functions that run: main, last, and what it calls, callees before their callers. In `a`.
 u32 *ir_call_order(const prog *p, arena *a, u32 *n);
+// Microbatch of what stands at a temporal coordinate (prog.points): the first axis that it fixes counts them; it fixes
+// none: that of the call around.
+u32 ir_microbatch(const prog *p, u32 coord, u32 around);
+bool ir_has_tasks(const prog *p); // of a pipeline, and of this main
+u32 ir_task_at(const prog *p,
+               u32 index); // that instruction `index` of main, from 0, is of: tasks.v[n - 1]; 0: of none
 
 // ---- text ----------------------------------------------------------------------------------------------
 void ir_print(const prog *p, strbuf *out);

@@ -530,3 +530,23 @@ u32 *ir_call_order(const prog *p, arena *a, u32 *n) {
   visit(p, p->main, ZNEWN(a, bool, p->funcs.n), order, n);
   return order;
 }
+
+// ---- microbatches and tasks ----------------------------------------------------------------------------
+u32 ir_microbatch(const prog *p, u32 coord, u32 around) {
+  const u64 fixed = p->fixed.v[coord];
+  return fixed ? p->points.v[coord].at[__builtin_ctzll(fixed)] : around;
+}
+
+bool ir_has_tasks(const prog *p) { return p->tasks.n && p->tasks_of == func_get(p, p->main)->body.n; }
+
+u32 ir_task_at(const prog *p, u32 index) {
+  u32 from = 0, to = p->tasks.n;
+  while (from < to) {
+    const u32 mid = from + (to - from) / 2;
+    if (p->tasks.v[mid].from <= index)
+      from = mid + 1;
+    else
+      to = mid;
+  }
+  return from && p->tasks.v[from - 1].letter ? from : 0;
+}

@@ -628,9 +628,9 @@ void policy_auto_free(splitter *x);
 // An operator and how it is split.
 typedef struct {
   func fn;
-  u32 instr;       // number from 1
-  bool whole, sum; // not split; a sum passes through
-  bool follows;    // decomposed, as its operand comes
+  u32 instr;          // number from 1
+  bool whole, sum;    // not split; a sum passes through
+  bool follows;       // decomposed, as its operand comes
   const char *letter; // else: the letter of its law, and what is split
   u32 operand;
   bool result;

@@ -1,10 +1,9 @@
-// answer_compare.c - a recorded step beside the simulated one: the gap row by row, by rank, by class of event; and both
-// on one timeline.
+// answer_compare.c - a recorded step beside the simulated one: the gap row by row, by rank, by class of event, by place in
+// the model. Both on one timeline: compare_timeline.c.
 #include "report/internal.h"
 #include "sim/sim.h"
 
-enum { TOP = 10, KERNELS = 5, NAME = 60 };
-static const char *const sides[2] = {"measured", "predicted"};
+enum { TOP = 10, KERNELS = 5, NAME = 60, PLACE = 28 };
 
 // ---- text -----------------------------------------------------------------------------------------------
 static void put_step(report *r, arena *a, const job_compare *d, const prediction *p) {
@@ -143,6 +142,35 @@ static void put_events(report *r, const job_compare *d, u32 top) {
   report_top(r, top);
 }
 
+static cell place_name(const char *s) { return *s ? cell_name(s, PLACE) : cell_none(); }
+
+// Where the disagreement is in the program.
+static void put_places(report *r, arena *a, const job_compare *d, u32 top) {
+  static const column all[] = {{"instruction", "instruction"},     {"function", "function"},
+                               {"node", "of the model"},           {"measured_count", "measured"},
+                               {"predicted_count", "predicted"},   {"measured_mean_ps", "mean"},
+                               {"predicted_mean_ps", "predicted"}, {"difference_ps", "in all"}};
+  column *cols = NEWN(a, column, COUNT_OF(all)); // a table keeps them
+  bool functions = false;
+  if (!d->nplaces) return;
+  for (u32 k = 0; k < d->nplaces; k++) functions |= *d->place[k].func;
+  memcpy(cols, all, sizeof all);
+  if (!functions) cols[1].title = NULL;
+  report_gap(r);
+  report_table(r, "instructions", cols, COUNT_OF(all));
+  for (u32 k = 0; k < d->nplaces; k++) {
+    const compare_place *p = &d->place[k];
+    cell mean[2];
+    for (u32 s = 0; s < 2; s++)
+      mean[s] = p->count[s] ? cell_i(CELL_PS, p->total_ps[s] / (i64)p->count[s]) : cell_none();
+    report_row(r, (cell[]){cell_text(p->name), place_name(p->func), place_name(p->node),
+                           cell_x(CELL_REAL, (double)p->count[0] / d->n),
+                           cell_x(CELL_REAL, (double)p->count[1] / d->n), mean[0], mean[1],
+                           cell_signed(cell_i(CELL_PS, (p->total_ps[0] - p->total_ps[1]) / (i64)d->n))});
+  }
+  report_top(r, top);
+}
+
 static void put_unknown(report *r, ctx *c, const job_compare *d) {
   static const column cols[] = {{"kernel", "other kernels"}, {"count", "count"}, {"time_ps", "time"}};
   if (!d->nkernels) return;
@@ -156,53 +184,18 @@ static void put_unknown(report *r, ctx *c, const job_compare *d) {
   report_top(r, KERNELS);
 }
 
-// ---- one timeline: processes of a rank side by side, steps from one moment ------------------------------
-static void put_slices(strbuf *b, file_out *f, ctx *c, const compare_slice *s, u32 n, u32 pid, i64 from,
-                       i64 to) {
-  for (u32 k = 0; k < n; k++) {
-    if (s[k].start_ps < from || s[k].start_ps >= to) continue;
-    sb_put(b, ",\n{\"ph\":\"X\",\"name\":");
-    sb_json_str(b, sym_str(c, s[k].name));
-    sb_fmt(b, ",\"cat\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":", compare_row_name(s[k].row), pid, s[k].lane);
-    put_us(b, s[k].start_ps - from);
-    sb_put(b, ",\"dur\":"), put_us(b, s[k].end_ps - s[k].start_ps);
-    sb_put(b, ",\"args\":{}}");
-    if (b->n > 1 << 18) file_put(f, b->v, b->n), b->n = 0;
-  }
-}
-
-static bool write_timeline(ctx *c, arena *a, const job_compare *d, const char *path) {
-  strbuf b = {.a = a};
-  file_out *f = file_begin(c, a, path);
-  if (!f) return false;
-  sb_put(&b, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
-  for (u32 k = 0; k < d->n; k++)
-    for (u32 s = 0; s < 2; s++) {
-      const u32 pid = 2 * d->rank[k].rank + s;
-      sb_fmt(&b,
-             "%s\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":{\"name\":\"rank %u, %s\"}}",
-             k || s ? "," : "", pid, d->rank[k].rank, sides[s]);
-      sb_fmt(&b, ",\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%u,\"args\":{\"sort_index\":%u}}",
-             pid, pid);
-      put_slices(&b, f, c, d->rank[k].slice[s], d->rank[k].n[s], pid, d->from_ps[s],
-                 d->from_ps[s] + (s ? INT64_MAX / 2 : d->step_ps[s]));
-    }
-  sb_put(&b, "\n]}\n");
-  file_put(f, b.v, b.n);
-  return file_end(f);
-}
-
 bool answer_compare(report *r, ctx *c, arena *a, const trace_ask *q) {
   job_compare d;
   assert(q->predicted);
   job *j = job_open(c, a, q->npaths, q->path);
   if (!j || (q->timeline && convert_overwrites(c, j, q->timeline))) return false;
   if (!job_compare_of(j, q->predicted->s, q->steps, a, &d)) return false;
-  if (q->timeline && !write_timeline(c, a, &d, q->timeline)) return false;
+  if (q->timeline && !compare_timeline(c, a, &d, q->timeline)) return false;
   put_step(r, a, &d, q->predicted);
   put_rows(r, &d);
   put_ranks(r, a, &d);
   put_events(r, &d, q->top ? q->top : TOP);
+  put_places(r, a, &d, q->top ? q->top : TOP);
   put_unknown(r, c, &d);
   return true;
 }

@@ -10,12 +10,13 @@ enum { ARROWS_MOST = 100000 };                  // viewers get slow
 enum { BUFFERED = 1 << 18, FLUSHED = 1 << 18 }; // events; bytes of text
 
 typedef struct {
-  i64 start_ps, dur_ps;
-  u32 kind, microbatch, lowest_rank, task, match;
+  i64 start_ps, dur_ps, waited_ps, from_ps;
+  u32 kind, microbatch, from_lane, task, match, step;
+  u32 comm; // in writer.comms, from 1; 0: none
 } kept;
 typedef struct {
-  i64 start_ps;
-  u32 from, lane; // ranks that meet on a stream: the lowest, and that of the lane
+  i64 from_ps, to_ps;
+  u32 from, to; // lanes
 } arrow;
 
 typedef struct {
@@ -28,8 +29,9 @@ typedef struct {
   bool comma;
   VEC(const char *) places, heads; // by location; by name and flags
   VEC(arrow) arrows;
-  u32 from; // the lanes that are buffered
-  u32 *at;  // of every lane: where its next event goes
+  VEC(trace_comm) comms; // of the events that are buffered
+  u32 from;              // the lanes that are buffered
+  u32 *at;               // of every lane: where its next event goes
   kept *buffer;
   u32 lane, task; // whose slice around its instructions is open; task 0: none is
   i64 end_ps;     // of what is in it
@@ -61,13 +63,14 @@ void put_us(strbuf *out, i64 ps) {
   sb_putn(out, digits, n);
 }
 
-static void put_meta(writer *w, const char *what, u32 pid, i64 tid, const char *name) {
+// more: members of "args" beside the name, each with a comma before it.
+static void put_meta(writer *w, const char *what, u32 pid, i64 tid, const char *name, const char *more) {
   open_event(w);
   sb_fmt(w->out, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%u", what, pid);
   if (tid >= 0) sb_fmt(w->out, ",\"tid\":%u", (u32)tid);
   sb_put(w->out, ",\"args\":{\"name\":");
   sb_json_str(w->out, name);
-  sb_put(w->out, "}}");
+  sb_fmt(w->out, "%s}}", more);
 }
 
 static void put_sort(writer *w, const char *what, u32 pid, i64 tid, u32 index) {
@@ -83,14 +86,17 @@ static void put_names(writer *w) {
   for (u32 rank = 0; rank < t->nranks; rank++) {
     bool named = false;
     for (u32 strm = 0; strm < t->nstreams; strm++) {
+      const bool host = strm >= t->nstreams - t->nthreads;
       if (!t->count[rank * t->nstreams + strm]) continue;
       if (!named) {
         snprintf(text, sizeof text, "rank %u", rank);
-        put_meta(w, "process_name", rank, -1, w->o->rank_name ? w->o->rank_name[rank] : text);
+        put_meta(w, "process_name", rank, -1, w->o->rank_name ? w->o->rank_name[rank] : text,
+                 t->process ? process_args(w->c, w->a, &t->process[rank]) : "");
         put_sort(w, "process_sort_index", rank, -1, rank);
       }
       named = true;
-      put_meta(w, "thread_name", rank, strm, sym_str(w->c, t->stream_name[strm]));
+      put_meta(w, "thread_name", rank, strm, sym_str(w->c, t->stream_name[strm]),
+               host ? ",\"thread\":0" : "");
       put_sort(w, "thread_sort_index", rank, strm, strm);
     }
     flush(w, FLUSHED);
@@ -110,26 +116,23 @@ static const char *place_of(writer *w, loc where) {
   if (!l) return "";
   while (w->places.n <= where.i) *vec_push(w->a, &w->places) = NULL;
   if (w->places.v[where.i]) return w->places.v[where.i];
-  strbuf s = {.a = w->a}, quoted = {.a = w->a};
-  if (l->node.i)
-    sb_put(&s, sym_str(w->c, l->node));
-  else {
-    sb_put(&s, sym_str(w->c, l->file));
-    if (l->line) sb_fmt(&s, ":%u", l->line);
-  }
+  strbuf quoted = {.a = w->a};
   sb_put(&quoted, ",\"node\":");
-  sb_json_str(&quoted, sb_str(&s));
+  sb_json_str(&quoted, sym_str(w->c, loc_place(w->c, where)));
   return w->places.v[where.i] = sb_str(&quoted);
 }
 
-static const char *head_of(writer *w, const trace_kind *k) { // up to the rank
-  u32 key = k->what << 8 | k->flags;
+static const char *head_of(writer *w, const trace_kind *k, u8 flags) { // up to the rank
+  const u32 key = k->what << 8 | flags;
   while (w->heads.n <= key) *vec_push(w->a, &w->heads) = NULL;
   if (w->heads.v[key]) return w->heads.v[key];
   strbuf s = {.a = w->a};
   sb_put(&s, "{\"ph\":\"X\",\"name\":");
   sb_json_str(&s, sym_str(w->c, w->t->name[k->what]));
-  sb_fmt(&s, ",\"cat\":\"%s\",\"pid\":", chrome_category(k->flags));
+  sb_fmt(&s, ",\"cat\":\"%s\",\"pid\":",
+         w->t->category          ? sym_str(w->c, w->t->category[flags])
+         : k->is == TRACE_KERNEL ? chrome_category(flags)
+                                 : trace_is_name((trace_is)k->is));
   return w->heads.v[key] = sb_str(&s);
 }
 
@@ -165,36 +168,55 @@ static void put_event(writer *w, u32 lane, const kept *e) {
   u32 rank = lane / w->t->nstreams;
   put_around(w, lane, e->task, e);
   open_event(w);
-  put_number(w, head_of(w, k), rank);
+  // What was executed and moved nothing to another rank is no communication.
+  put_number(w, head_of(w, k, w->t->process && !e->comm ? k->flags & ~TRACE_COMM : k->flags), rank);
   put_number(w, ",\"tid\":", lane % w->t->nstreams);
   sb_put(w->out, ",\"ts\":");
   put_us(w->out, e->start_ps);
   sb_put(w->out, ",\"dur\":");
   put_us(w->out, e->dur_ps);
-  put_number(w, ",\"args\":{\"step\":", 0);
+  put_number(w, ",\"args\":{\"step\":", e->step);
   if (e->microbatch != TRACE_NONE) put_number(w, ",\"microbatch\":", e->microbatch);
   if (e->task) sb_put(w->out, ",\"task\":"), put_task(w, &w->t->task[e->task]);
   if (k->bytes >= 0) put_number(w, ",\"bytes\":", k->bytes);
   if (e->match) put_number(w, ",\"match\":", e->match);
+  if (e->waited_ps) sb_put(w->out, ",\"waited\":"), put_us(w->out, e->waited_ps);
+  if (e->comm) put_own_comm(w->out, w->c, &w->comms.v[e->comm - 1]);
+  if (w->o->functions && w->t->func && w->t->func[k->func].i)
+    sb_put(w->out, ",\"function\":"), sb_json_str(w->out, sym_str(w->c, w->t->func[k->func]));
   sb_put(w->out, place_of(w, k->where));
   sb_put(w->out, "}}");
   flush(w, FLUSHED);
-  if (e->lowest_rank == rank || w->o->no_arrows || w->arrows.n == ARROWS_MOST) return;
-  *vec_push(w->a, &w->arrows) = (arrow){e->start_ps, e->lowest_rank, lane};
+  if (e->from_lane / w->t->nstreams == rank || w->o->no_arrows || w->arrows.n == ARROWS_MOST) return;
+  *vec_push(w->a, &w->arrows) =
+      (arrow){e->from_ps, MAX(e->start_ps + e->waited_ps, e->from_ps), e->from_lane, lane};
 }
 
-static kept kept_of(const trace_event *e) {
-  return (kept){e->start_ps, e->dur_ps, e->kind, e->microbatch, e->lowest_rank, e->task, e->match};
+static kept keep(writer *w, const trace_event *e) {
+  if (e->comm) *vec_push(w->a, &w->comms) = *e->comm;
+  return (kept){.start_ps = e->start_ps,
+                .dur_ps = e->dur_ps,
+                .waited_ps = e->waited_ps,
+                .from_ps = e->from_ps,
+                .kind = e->kind,
+                .microbatch = e->microbatch,
+                .from_lane = e->from_lane,
+                .task = e->task,
+                .match = e->match,
+                .step = e->step,
+                .comm = e->comm ? w->comms.n : 0};
 }
 
 static void put_now(void *arg, const trace_event *e) {
-  kept k = kept_of(e);
-  put_event(arg, e->lane, &k);
+  writer *w = arg;
+  const kept k = keep(w, e);
+  put_event(w, e->lane, &k);
+  w->comms.n = 0;
 }
 
 static void put_later(void *arg, const trace_event *e) {
   writer *w = arg;
-  w->buffer[w->at[e->lane]++] = kept_of(e);
+  w->buffer[w->at[e->lane]++] = keep(w, e);
 }
 
 // Lane by lane, each in the order in which it is played.
@@ -211,10 +233,11 @@ static void put_events(writer *w) {
     t->play(t, w->tmp, from, to, n > most ? put_now : put_later, w);
     for (u32 lane = from, k = 0; n <= most && lane < to; lane++)
       for (; k < w->at[lane]; k++) put_event(w, lane, &w->buffer[k]);
+    w->comms.n = 0;
   }
 }
 
-// One arrow from the lowest rank of a rendezvous to each of the others.
+// One arrow from one member of a rendezvous to each of the others, where its wait ends.
 static void put_arrows(writer *w) {
   for (u32 k = 0; k < w->arrows.n; k++) {
     const arrow *x = &w->arrows.v[k];
@@ -222,9 +245,9 @@ static void put_arrows(writer *w) {
       open_event(w);
       sb_fmt(w->out,
              "{\"ph\":\"%s,\"name\":\"meet\",\"cat\":\"meet\",\"id\":%u,\"pid\":%u,\"tid\":%u,\"ts\":",
-             end ? "f\",\"bp\":\"e\"" : "s\"", k + 1, end ? x->lane / w->t->nstreams : x->from,
-             x->lane % w->t->nstreams);
-      put_us(w->out, x->start_ps);
+             end ? "f\",\"bp\":\"e\"" : "s\"", k + 1, (end ? x->to : x->from) / w->t->nstreams,
+             (end ? x->to : x->from) % w->t->nstreams);
+      put_us(w->out, end ? x->to_ps : x->from_ps);
       sb_char(w->out, '}');
     }
     flush(w, FLUSHED);
@@ -236,7 +259,9 @@ static void print_to(ctx *c, const trace_source *t, const chrome_opts *o, strbuf
   writer w = {.c = c, .t = t, .o = o ? o : &plain, .out = out, .file = file};
   w.a = arena_new();
   w.tmp = arena_new();
-  sb_put(out, "{\"displayTimeUnit\":\"ms\"," TRACE_HEDDLE_MARK);
+  sb_put(out, "{\"displayTimeUnit\":\"ms\"");
+  if (!w.o->no_mark) sb_put(out, "," TRACE_HEDDLE_MARK);
+  if (t->process) sb_fmt(out, ",\"baseTimeNanoseconds\":%lld", (long long)t->process[t->nranks - 1].base_ns);
   if (w.o->title) {
     sb_put(out, ",\"otherData\":{\"title\":");
     sb_json_str(out, w.o->title);

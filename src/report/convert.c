@@ -70,12 +70,12 @@ static void put_number(strbuf *out, const char *key, i64 x) {
 }
 
 // What Heddle's dialect says of a process beyond its name.
-static const char *process_args(const converter *k, const trace_process *p) {
-  strbuf b = {.a = k->a};
-  if (!k->own) return "";
+const char *process_args(const ctx *c, arena *a, const trace_process *p) {
+  strbuf b = {.a = a};
   sb_fmt(&b, ",\"rank\":%lld,\"dated\":%d", p->rank == TRACE_NONE ? -1 : (long long)p->rank, p->base_ns != 0);
   put_number(&b, "world", p->world_size ? (i64)p->world_size : -1);
-  put_text(&b, k->c, "host", p->host), put_text(&b, k->c, "device", p->device);
+  put_text(&b, c, "host", p->host), put_text(&b, c, "device", p->device);
+  if (p->serial) sb_put(&b, ",\"serial\":1");
   if (p->placed) sb_fmt(&b, ",\"data\":%u,\"stage\":%u,\"tensor\":%u", p->data, p->stage, p->tensor);
   return sb_str(&b);
 }
@@ -92,7 +92,7 @@ static void put_lanes(converter *k, const trace *t, u32 process, u32 pid, const 
            p->rank == TRACE_NONE ? file
            : p->host.i           ? arena_printf(k->a, "rank %u, %s", p->rank, sym_str(k->c, p->host))
                                  : arena_printf(k->a, "rank %u", p->rank),
-           process_args(k, p), pid);
+           k->own ? process_args(k->c, k->a, p) : "", pid);
   for (u32 l = 0; l < t->lanes.n; l++) {
     const trace_lane *x = &t->lanes.v[l];
     if (x->process != process) continue;
@@ -115,13 +115,17 @@ static void put_comm(strbuf *out, const ctx *c, const trace_comm *m) {
   put_number(out, !strcmp(sym_str(c, m->op), "recv") ? "Src Rank" : "Dst Rank",
              m->peer == TRACE_NONE ? -1 : (i64)m->peer);
 }
-static void put_own_comm(strbuf *out, const ctx *c, const trace_comm *m) {
+void put_own_comm(strbuf *out, const ctx *c, const trace_comm *m) {
   put_text(out, c, "op", m->op), put_text(out, c, "group", m->group);
   put_text(out, c, "members", m->members), put_text(out, c, "type", m->type);
   put_number(out, "size", m->size ? (i64)m->size : -1);
   put_number(out, "peer", m->peer == TRACE_NONE ? -1 : (i64)m->peer);
   put_number(out, "seq", m->seq), put_number(out, "bytes", m->bytes);
   put_number(out, "in", m->in), put_number(out, "out", m->out);
+}
+
+static void put_origin(strbuf *out, const ctx *c, const trace_origin *x) {
+  put_text(out, c, "task", x->task), put_text(out, c, "function", x->func), put_text(out, c, "node", x->node);
 }
 
 static void put_count(strbuf *out, const char *key, u32 x) {
@@ -131,7 +135,7 @@ static void put_count(strbuf *out, const char *key, u32 x) {
 static void put_args(converter *k, const trace *t, u32 e) {
   strbuf *out = &k->out;
   const trace_lane *lane = &t->lanes.v[t->lane[e]];
-  const u32 call = t->is[e] == TRACE_CALL ? e : t->cause[e];
+  const u32 call = t->is[e] == TRACE_CALL ? e : t->cause[e] == e ? TRACE_NONE : t->cause[e];
   const size_t start = out->n;
   if (lane->device && !k->own)
     sb_fmt(out, ",\"device\":%lld,\"stream\":%lld", (long long)lane->of, (long long)lane->id);
@@ -139,6 +143,9 @@ static void put_args(converter *k, const trace *t, u32 e) {
   put_count(out, "step", t->step[e]), put_count(out, "microbatch", t->microbatch[e]);
   if (k->own) put_count(out, "chunk", t->chunk[e]);
   if (k->own && t->match[e]) put_number(out, "match", (i64)k->matches + t->match[e]);
+  if (k->own && (t->flags[e] & (TRACE_COMM | TRACE_LEAVES)) == TRACE_COMM && trace_process_of(t, e)->serial)
+    put_number(out, "waited", 0);
+  if (k->own && t->origin[e] != TRACE_NONE) put_origin(out, k->c, &t->origins.v[t->origin[e]]);
   if (t->comm[e] != TRACE_NONE) (k->own ? put_own_comm : put_comm)(out, k->c, &t->comms.v[t->comm[e]]);
   if (out->n > start) out->v[start] = ' ';
 }

@@ -52,8 +52,14 @@ bool convert_chrome(conversion *v, job *j); // Kineto's categories and arguments
 bool convert_heddle(conversion *v, job *j); // those of Heddle's own timelines
 // Would writing there overwrite a file of the job? Then a diagnostic. answer_convert.c
 bool convert_overwrites(ctx *c, const job *j, const char *output);
+// Members of "args" as Heddle's own timelines have them, each with a comma before it: of a process, of a communication.
+const char *process_args(const ctx *c, arena *a, const trace_process *p);
+void put_own_comm(strbuf *out, const ctx *c, const trace_comm *m);
 void put_us(strbuf *out, i64 ps);      // picoseconds as microseconds, exactly (chrome.c)
 const char *chrome_category(u8 flags); // of an instruction: "communication" .. "forward" (chrome.c)
+
+// Measured and predicted as one timeline. False and a diagnostic: the file cannot be written (compare_timeline.c)
+bool compare_timeline(ctx *c, arena *a, const job_compare *d, const char *path);
 
 // ---- cells.c ----------------------------------------------------------------------------------------------
 const char *time_text(arena *a, i64 ps); // "1.234 ms"

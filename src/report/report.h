@@ -194,8 +194,10 @@ typedef struct {
   const char *title;            // of the whole; NULL: none
   const char *const *rank_name; // by rank; NULL: "rank 3"
   bool no_arrows;
-  u32 buffered; // events held at a time; 0: a quarter of a million, 8 MiB. Changes the time it takes and
-                // nothing else
+  bool functions; // events say which function of the program they are in
+  bool no_mark;   // it is no timeline of one job, and must not be read as one
+  u32 buffered;   // events held at a time; 0: a quarter of a million, 16 MiB. Changes the time it takes and
+                  // nothing else
 } chrome_opts;
 void chrome_print(ctx *c, const trace_source *t, const chrome_opts *o, strbuf *out); // o may be NULL
 // To a file as it is made, in memory that does not grow with the events. The file appears whole or not at

@@ -230,8 +230,8 @@ static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc wh
   }
   u64 stages = sched_nstages(r, s->places, s->chunks),
       each = 1 + (s->backward ? 1 + (r->split != SPLIT_NO) : 0),
-      all =
-          r->placement == PLACED_WIDE ? 3 * (u64)s->places : (u64)s->places * s->chunks; // tasks on several places stand on each
+      all = r->placement == PLACED_WIDE ? 3 * (u64)s->places
+                                        : (u64)s->places * s->chunks; // tasks on several places stand on each
   if (stages > STAGES_MAX) {
     diag(c, E_LIMIT, where, "%s: places %u x chunks %u = %llu stages; at most %d", r->name, s->places,
          s->chunks, (unsigned long long)stages, STAGES_MAX);

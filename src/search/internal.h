@@ -165,7 +165,8 @@ void sync_prepare(syncs *x, arena *a, u32 nbody, u32 dp, u32 tp); // before byte
 typedef struct {
   double all, sharded;
 } sync_bytes;
-void sync_add(const syncs *x, u32 from, u32 to, u32 dp, u32 tp, sync_bytes *out); // first read by main's [from, to)
+void sync_add(const syncs *x, u32 from, u32 to, u32 dp, u32 tp,
+              sync_bytes *out); // first read by main's [from, to)
 // ps of summing them over the data ranks of a place whose first rank it is: for every microbatch, once a step. 0:
 // nothing is known.
 typedef struct {

@@ -26,33 +26,12 @@ typedef struct {
 
 static u32 *here(player *r) { return &r->microbatch[MIN(r->depth, COUNT_OF(r->microbatch) - 1)]; }
 
-// The first temporal axis that a coordinate fixes counts microbatches.
-static u32 microbatch_of(const prog *p, u32 coord, u32 around) {
-  u64 fixed = p->fixed.v[coord];
-  for (u8 x = 1; fixed && x <= axis_count(p->sp); x++)
-    if (fixed >> x & 1) return p->points.v[coord].at[x];
-  return around;
-}
-
 static const instr *instr_at(const player *r, const sim_graph *c, u32 node) {
   return &func_get(r->l->p, (func){c->tag})->body.v[c->what[node] - 1];
 }
 
-// Number of the task that an instruction of main is of, from 1.
-static u32 task_at(const prog *p, u32 index) {
-  u32 from = 0, to = p->tasks.n;
-  while (from < to) {
-    const u32 mid = from + (to - from) / 2;
-    if (p->tasks.v[mid].from <= index)
-      from = mid + 1;
-    else
-      to = mid;
-  }
-  return from && p->tasks.v[from - 1].letter ? from : 0;
-}
-
 static void meet(player *r, const sim_graph *c, u32 node) {
-  if (!r->depth && r->l->of.task) r->task = task_at(r->l->p, c->what[node] - 1);
+  if (!r->depth && r->l->of.task) r->task = ir_task_at(r->l->p, c->what[node] - 1);
 }
 
 static u32 rank_at(const timeline *l, const sim_graph *c, u32 k) {
@@ -75,10 +54,11 @@ static void record(void *arg, const sim_graph *c, u32 node, i64 start) {
                      .kind = l->first_kind[c->tag] + c->what[node] - 1,
                      .start_ps = start,
                      .dur_ps = c->dur[node],
-                     .microbatch = microbatch_of(l->p, i->coord, *here(r)),
+                     .microbatch = ir_microbatch(l->p, i->coord, *here(r)),
                      .task = r->task,
                      .match = match,
-                     .lowest_rank = lowest};
+                     .from_lane = lowest * l->of.nstreams + i->strm,
+                     .from_ps = start};
     r->tell(r->arg, &e);
   }
 }
@@ -88,7 +68,7 @@ static void enter(void *arg, const sim_graph *c, u32 node) {
   u32 around = *here(r);
   meet(r, c, node);
   r->depth++;
-  *here(r) = microbatch_of(r->l->p, instr_at(r, c, node)->coord, around);
+  *here(r) = ir_microbatch(r->l->p, instr_at(r, c, node)->coord, around);
 }
 static void leave(void *arg, const sim_graph *c, u32 node) {
   (void)c, (void)node;
@@ -134,14 +114,16 @@ static void describe_kinds(sim *s, timeline *l) {
       to->instr = j + 1;
     }
   }
+  sym *name = ZNEWN(s->a, sym, s->p->funcs.n);
+  for (u32 k = 0; k < nfuncs; k++) name[order[k]] = func_get(s->p, (func){order[k]})->name;
   l->first_kind = first;
-  l->of.kind = kind;
+  l->of.kind = kind, l->of.func = name;
   arena_release(s->tmp, mark);
 }
 
 static const trace_task *tasks_of(sim *s) {
   const prog *p = s->p;
-  if (!p->tasks.n || p->tasks_of != func_get(p, p->main)->body.n) return NULL;
+  if (!ir_has_tasks(p)) return NULL;
   trace_task *v = NEWN(s->a, trace_task, p->tasks.n + 1);
   for (u32 k = 0; k < p->tasks.n; k++) {
     const task_span *x = &p->tasks.v[k];

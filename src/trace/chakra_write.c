@@ -73,7 +73,8 @@ static void put_waits(writer *w, u32 e, u32 process) {
       put_uint(&w->node, w->edge[k]->data ? 5 : 4, w->edge[k]->after);
   if (t->graph) return;
   if (w->previous[e] != TRACE_NONE) put_uint(&w->node, 4, w->previous[e]);
-  if (TRACE_ON_DEVICE >> t->is[e] & 1 && written(t, t->cause[e], process)) put_uint(&w->node, 5, t->cause[e]);
+  if (TRACE_ON_DEVICE >> t->is[e] & 1 && t->cause[e] != e && written(t, t->cause[e], process))
+    put_uint(&w->node, 5, t->cause[e]);
 }
 
 static void put_message(writer *w, const strbuf *b) {

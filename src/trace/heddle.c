@@ -44,8 +44,10 @@ typedef struct {
   sym name, cat;
   // of args
   sym title, host, device;
-  i64 rank, world, data, stage, tensor, dated, of, stream, thread; // ABSENT: not said
+  trace_origin origin;
+  i64 rank, world, data, stage, tensor, dated, serial, of, stream, thread; // ABSENT: not said
   i64 launch, step, microbatch, chunk, match;
+  bool waited; // for others, inside a communication
   trace_comm comm;
 } event;
 #define ABSENT INT64_MIN
@@ -84,19 +86,11 @@ static void take_args(heddle *h, event *e) {
   const struct {
     const char *key;
     i64 *to;
-  } numbers[] = {{"rank", &e->rank},
-                 {"world", &e->world},
-                 {"data", &e->data},
-                 {"stage", &e->stage},
-                 {"tensor", &e->tensor},
-                 {"dated", &e->dated},
-                 {"stream", &e->stream},
-                 {"thread", &e->thread},
-                 {"launch", &e->launch},
-                 {"step", &e->step},
-                 {"chunk", &e->chunk},
-                 {"match", &e->match},
-                 {"microbatch", &e->microbatch}};
+  } numbers[] = {
+      {"rank", &e->rank},     {"world", &e->world},          {"data", &e->data},     {"stage", &e->stage},
+      {"tensor", &e->tensor}, {"dated", &e->dated},          {"serial", &e->serial}, {"stream", &e->stream},
+      {"thread", &e->thread}, {"launch", &e->launch},        {"step", &e->step},     {"chunk", &e->chunk},
+      {"match", &e->match},   {"microbatch", &e->microbatch}};
   const struct {
     const char *key;
     i64 *to;
@@ -105,9 +99,11 @@ static void take_args(heddle *h, event *e) {
   const struct {
     const char *key;
     sym *to;
-  } texts[] = {{"name", &e->title},           {"host", &e->host},
-               {"op", &e->comm.op},           {"group", &e->comm.group},
-               {"members", &e->comm.members}, {"type", &e->comm.type}};
+  } texts[] = {{"name", &e->title},       {"host", &e->host},
+               {"node", &e->origin.node}, {"function", &e->origin.func},
+               {"task", &e->origin.task}, {"op", &e->comm.op},
+               {"group", &e->comm.group}, {"members", &e->comm.members},
+               {"type", &e->comm.type}};
   scan_text key;
   if (!scan_object(h->s)) return;
   while (scan_member(h->s, &key)) {
@@ -122,6 +118,7 @@ static void take_args(heddle *h, event *e) {
     for (u32 k = 0; k < COUNT_OF(texts) && !taken; k++)
       if (scan_eq(key, texts[k].key)) *texts[k].to = take_text(h), taken = true;
     if (taken) continue;
+    e->waited |= scan_eq(key, "waited");
     const bool size = scan_eq(key, "size"), peer = scan_eq(key, "peer");
     if (scan_eq(key, "device")) { // a process's kind of device, or the number of a stream's
       scan_text t;
@@ -139,7 +136,7 @@ static void take_args(heddle *h, event *e) {
 
 static event take_event(heddle *h) {
   event e = {.pid = ABSENT, .tid = 0, .dur_ps = -1};
-  i64 *absent[] = {&e.rank,   &e.world,  &e.data,   &e.stage, &e.tensor, &e.dated,      &e.of,
+  i64 *absent[] = {&e.rank,   &e.world,  &e.data,   &e.stage, &e.tensor, &e.dated,      &e.serial, &e.of,
                    &e.stream, &e.thread, &e.launch, &e.step,  &e.chunk,  &e.microbatch, &e.match};
   for (u32 k = 0; k < COUNT_OF(absent); k++) *absent[k] = ABSENT;
   e.comm = trace_comm_of((sym){0});
@@ -184,6 +181,7 @@ static void take_process(heddle *h, const event *e) {
   if (e->rank != ABSENT) p->rank = e->rank >= 0 && e->rank < TRACE_NONE ? (u32)e->rank : TRACE_NONE;
   if (e->world > 0 && e->world < TRACE_NONE) p->world_size = (u32)e->world;
   p->host = e->host, p->device = e->device, at->dated = e->dated > 0;
+  p->serial = e->serial > 0;
   p->placed = e->data >= 0 && e->stage >= 0 && e->tensor >= 0;
   if (p->placed) p->data = (u32)e->data, p->stage = (u32)e->stage, p->tensor = (u32)e->tensor;
 }
@@ -232,13 +230,14 @@ static u32 add_event(heddle *h, const event *e, trace_is is, u8 flags, i64 start
   const u32 n = trace_add(x->a, x->t, is, lane_of(h, e), e->name, start_ps, dur_ps);
   trace *t = x->t;
   t->flags[n] = flags, t->step[n] = count_of(e->step), t->microbatch[n] = count_of(e->microbatch);
-  t->chunk[n] = count_of(e->chunk);
+  t->chunk[n] = count_of(e->chunk), t->origin[n] = trace_origin_of(x->a, t, e->origin);
   if (e->match > 0 && e->match < TRACE_NONE) t->match[n] = (u32)e->match;
   if (flags & TRACE_COMM || e->comm.op.i) {
     t->comm[n] = t->comms.n;
     trace_comm *m = vec_push(x->a, &t->comms);
     *m = e->comm;
-    if (!m->op.i) m->op = e->name; // of a simulation: the operator
+    if (!m->op.i) m->op = e->name;               // of a simulation: the operator
+    if (!e->waited) t->flags[n] |= TRACE_LEAVES; // if its process is serial
   }
   if (e->launch == ABSENT) return n;
   if (is == TRACE_CALL)
@@ -288,6 +287,11 @@ static void settle(heddle *h) {
   for (u32 k = 0; k < h->waits.n; k++) {
     const u32 call = hmap_get(&h->calls, hash_u64((u64)h->waits.v[k].launch, 1));
     if (call) t->cause[h->waits.v[k].event] = call - 1;
+  }
+  for (u32 e = 0; e < t->n; e++) {
+    const bool serial = trace_process_of(t, e)->serial;
+    if (TRACE_ON_DEVICE >> t->is[e] & 1 && serial) t->cause[e] = e;
+    if (!serial) t->flags[e] &= (u8)~TRACE_LEAVES;
   }
   for (u32 k = 0; k < h->places.n; k++)
     if (h->places.v[k].dated && h->base_ns > 0) t->processes.v[h->places.v[k].process].base_ns = h->base_ns;

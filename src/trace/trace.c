@@ -23,7 +23,7 @@ comm_who comm_who_of(const ctx *c, sym op) { return comm_kind_rows[comm_kind_nam
 
 #define COLUMNS(DO)                                                                                          \
   DO(lane), DO(start_ps), DO(dur_ps), DO(name), DO(is), DO(flags), DO(cause), DO(comm), DO(step),            \
-      DO(microbatch), DO(chunk), DO(match)
+      DO(microbatch), DO(chunk), DO(origin), DO(match)
 
 static void grow(arena *a, trace *t) {
   const u32 cap = MAX(t->cap * 2, 64);
@@ -59,13 +59,25 @@ u32 trace_name_of(arena *a, trace *t, sym name) {
   return t->names.n - 1;
 }
 
+u32 trace_origin_of(arena *a, trace *t, trace_origin x) {
+  if (!x.node.i && !x.func.i && !x.task.i) return TRACE_NONE;
+  const u64 h = hash_u64(hash_step(hash_step(9, x.node.i), x.func.i), x.task.i);
+  for (u32 it = 0, k; hmap_next(&t->by_origin, h, &it, &k);) {
+    const trace_origin *o = &t->origins.v[k];
+    if (o->node.i == x.node.i && o->func.i == x.func.i && o->task.i == x.task.i) return k;
+  }
+  hmap_add(a, &t->by_origin, h, t->origins.n);
+  *vec_push(a, &t->origins) = x;
+  return t->origins.n - 1;
+}
+
 u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps, i64 dur_ps) {
   if (t->n == t->cap) grow(a, t);
   const u32 e = t->n++;
   t->lane[e] = lane, t->start_ps[e] = start_ps, t->dur_ps[e] = dur_ps;
   t->name[e] = trace_name_of(a, t, name);
   t->is[e] = (u8)is, t->flags[e] = 0;
-  t->cause[e] = t->comm[e] = t->step[e] = t->microbatch[e] = t->chunk[e] = TRACE_NONE;
+  t->cause[e] = t->comm[e] = t->step[e] = t->microbatch[e] = t->chunk[e] = t->origin[e] = TRACE_NONE;
   t->match[e] = 0;
   return e;
 }
@@ -125,21 +137,24 @@ static void collect(void *arg, const trace_event *x) {
   const trace_kind *kind = &k->s->kind[x->kind];
   if (!k->lane[x->lane]) {
     const u32 rank = x->lane / k->s->nstreams, stream = x->lane % k->s->nstreams;
-    const u32 l = trace_lane_of(k->a, k->t, rank, true, 0, stream);
+    const bool device = stream < k->s->nstreams - k->s->nthreads;
+    const u32 l = trace_lane_of(k->a, k->t, rank, device, device ? 0 : -1, stream);
     k->t->lanes.v[l].name = k->s->stream_name[stream];
     k->lane[x->lane] = l + 1;
   }
-  const u32 e = trace_add(k->a, k->t, TRACE_KERNEL, k->lane[x->lane] - 1, k->s->name[kind->what], x->start_ps,
-                          x->dur_ps);
-  k->t->microbatch[e] = x->microbatch;
+  const u32 e = trace_add(k->a, k->t, (trace_is)kind->is, k->lane[x->lane] - 1, k->s->name[kind->what],
+                          x->start_ps, x->dur_ps);
+  k->t->microbatch[e] = x->microbatch, k->t->step[e] = x->step;
   k->t->match[e] = x->match;
   k->t->flags[e] = kind->flags;
+  if (x->comm) trace_add_comm(k->a, k->t, e, *x->comm);
 }
 
 trace *trace_collect(arena *a, const trace_source *s) {
   trace *t = NEW(a, trace);
   for (u32 r = 0; r < s->nranks; r++)
-    *vec_push(a, &t->processes) = (trace_process){.rank = r, .world_size = s->nranks, .pid = -1};
+    *vec_push(a, &t->processes) =
+        s->process ? s->process[r] : (trace_process){.rank = r, .world_size = s->nranks, .pid = -1};
   const u64 n = trace_events(s);
   if (n >= UINT32_MAX) base_out_of_memory(n);
   collector k = {s, a, t, ZNEWN(a, u32, (size_t)s->nranks * s->nstreams + 1)};

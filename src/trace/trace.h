@@ -38,11 +38,13 @@ const char *trace_is_name(trace_is k); // "kernel"
 
 // A process is what has recorded: one clock.
 typedef struct {
-  u32 rank;                // in the job; TRACE_NONE: not said
-  u32 world_size;          // 0: not said
-  i64 pid;                 // -1: not said
-  sym host;                // 0: not said
-  sym device;              // kind of device, "NVIDIA A100-SXM4-80GB"; 0: not said
+  u32 rank;       // in the job; TRACE_NONE: not said
+  u32 world_size; // 0: not said
+  i64 pid;        // -1: not said
+  sym host;       // 0: not said
+  sym device;     // kind of device, "NVIDIA A100-SXM4-80GB"; 0: not said
+  // Its host runs its events itself, one after the other, and nothing launches them (Heddle's own runs).
+  bool serial;
   bool placed;             // where it stands in the job is known:
   u32 data, stage, tensor; // ranks of data, pipeline and tensor parallelism
   i64 base_ns; // times of its events are relative to this, ns since 1970 (or since the host started: then it is
@@ -68,6 +70,12 @@ typedef struct {
   sym type;    // of elements, "f16"; 0: not said
   i64 bytes;   // the larger of what goes in and comes out; -1: not said
 } trace_comm;
+
+// Where an event stands in the program that ran, as far as its file says.
+typedef struct {
+  sym node, func,
+      task; // of the user's model, "h.0.attn"; the program's function; "2F5", the task of a pipeline
+} trace_origin;
 
 // What a communication does, by its op: a row of comms.def each, then all others.
 typedef enum {
@@ -121,29 +129,34 @@ typedef struct {
   u32 *name;       // index into names: what ran
   u8 *is;          // trace_is
   u8 *flags;       // TRACE_...
-  u32 *cause;      // of what is on a device: the call that launched it; TRACE_NONE: not known
+  u32 *cause;      // of what is on a device: the call that launched it, or where its host runs it itself
+                   // (trace_process.serial) the event; TRACE_NONE: not known
   u32 *comm;       // index into comms; TRACE_NONE: none
   u32 *step;       // of training, as the recorder counts; TRACE_NONE: not said
   u32 *microbatch; // TRACE_NONE: not said
   u32 *chunk;      // of the model, of those that its process has (virtual stages); TRACE_NONE: not said
+  u32 *origin;     // index into origins; TRACE_NONE: not said
   u32 *
       match; // events of one message or collective share it, if the file says which; 0: on its own or not said
   VEC(trace_process) processes;
   VEC(trace_lane) lanes;
   VEC(sym) names;
   VEC(trace_comm) comms;
+  VEC(trace_origin) origins;
   VEC(trace_edge) edges;
   bool
       graph; // edges are all that waits, as in files that are a graph; else streams and threads have their order besides
   VEC(trace_memory) memory; // in the order of the file
-  hmap by_lane, by_name;
+  hmap by_lane, by_name, by_origin;
 } trace;
-enum { TRACE_COMM = 1, TRACE_BACKWARD = 2, TRACE_UPDATE = 4, TRACE_RECOMPUTE = 8 };
+// LEAVES: a communication that waits for nobody: it sends and goes on (trace_process.serial).
+enum { TRACE_COMM = 1, TRACE_BACKWARD = 2, TRACE_UPDATE = 4, TRACE_RECOMPUTE = 8, TRACE_LEAVES = 16 };
 
 // The number of the lane or name, made if need be.
 u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id);
 u32 trace_name_of(arena *a, trace *t, sym name);
-// One event more; its cause, comm, step, microbatch, chunk are TRACE_NONE, its match and flags 0. Returns its number.
+u32 trace_origin_of(arena *a, trace *t, trace_origin x); // TRACE_NONE: nothing is said
+// One event more; its cause, comm, origin, step, microbatch, chunk are TRACE_NONE, its match and flags 0. Returns its number.
 u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps, i64 dur_ps);
 // Event `to` becomes what event `from` is, in every column.
 void trace_move(trace *t, u32 to, u32 from);
@@ -221,13 +234,14 @@ bool trace_write_chakra(ctx *c, const trace *t, u32 process, const char *path, u
 
 // ---- timelines that are played --------------------------------------------------------------------------
 // A timeline that is played as often as it is asked for. A lane is a stream of a rank: rank * nstreams +
-// stream. The events of a lane come in order of their start; those of different lanes come mixed. What is the
+// stream; the last nthreads of them are threads of its host. The events of a lane come in order of their start; those of different lanes come mixed. What is the
 // same for all executions of an instruction is said once, by its kind.
 typedef struct {
   u32 what, func, instr;
   loc where;
   i64 bytes;
   u8 flags;
+  u8 is; // trace_is: TRACE_KERNEL, or of what was executed TRACE_STEP
 } trace_kind;
 typedef struct {
   u32 stage, microbatch;
@@ -238,15 +252,25 @@ typedef struct {
   u32 lane, kind;
   i64 start_ps, dur_ps;
   u32 microbatch;
-  u32 task;        // of a pipeline, into trace_source.task; 0: none
-  u32 match;       // equal for the events of one rendezvous, from 1; 0 = on its own
-  u32 lowest_rank; // that meets; the event's own if it is on its own
+  u32 task;  // of a pipeline, into trace_source.task; 0: none
+  u32 match; // equal for the events of one rendezvous, from 1; 0 = on its own
+  // The event of the rendezvous from which arrows lead to the others, and its start; of that one, and of what is on its
+  // own, the event's own.
+  u32 from_lane;
+  i64 from_ps;
+  // Of what was executed:
+  u32 step;
+  i64 waited_ps;          // inside it, for data of other ranks; of what is no communication 0
+  const trace_comm *comm; // as long as the event is told; NULL: none, or simulated
 } trace_event;
 typedef void trace_tell(void *arg, const trace_event *e);
 typedef struct trace_source trace_source;
 struct trace_source {
-  u32 nranks, nstreams, nnames;
+  u32 nranks, nstreams, nthreads, nnames;
   const sym *stream_name, *name;
+  const sym *func;              // by trace_kind.func; NULL: not told
+  const sym *category;          // by trace_kind.flags; NULL: what these say
+  const trace_process *process; // by rank: what has recorded; NULL: simulated
   const trace_kind *kind;
   const trace_task *task;
   const u32 *count; // events of every lane

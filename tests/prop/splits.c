@@ -281,8 +281,8 @@ static void hold_model(const char *model, i64 batch, i64 seq, const char *spec, 
     prog_free(d);
     verify_report v;
     if (r.automatic)
-      CHECK_MSG(plan_verify(pl, pn, h.k, &(verify_opts){.seed = 3, .points = 2e7}, a, &v) && v.passed, "%s: %s", model,
-                diag_render(c, a));
+      CHECK_MSG(plan_verify(pl, pn, h.k, &(verify_opts){.seed = 3, .points = 2e7}, a, &v) && v.passed,
+                "%s: %s", model, diag_render(c, a));
     strbuf text = {.a = a}; // as a file, too
     if (pn) plan_print(planner_source(pl), pn, &text);
     const plan *again =

@@ -1,7 +1,11 @@
 // test_run.c - ranks that run in threads of their own, joined by messages: after some steps every parameter and state is
-// what the evaluator of all ranks has, and so is the loss; and what happens when a rank is gone.
+// what the evaluator of all ranks has, and so is the loss; what happens when a rank is gone; and what ranks record.
+#include "diagnose/diagnose.h"
 #include "mailbox.h"
 #include "test.h"
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum { STEPS = 3 };
 
@@ -11,6 +15,8 @@ typedef struct {
   const char *model, *strategy, *optimizer;
   heddle_load_options load;
   u32 leaves_after;      // steps; 0: it stays
+  const char *record;    // folder; NULL: nothing is recorded
+  u64 most;              // events
   heddle_session *s;     // of rank 0, kept: with the answers
   heddle_tensors *after; // parameters
   double loss[STEPS];
@@ -30,10 +36,11 @@ static void *run_rank(void *arg) {
   heddle_program *d = distributed(s, j);
   const heddle_link link = {.rank = j->box.rank, .arg = &j->box, .send = send_to, .receive = receive_from};
   heddle_run *r = heddle_run_new(d, &link, heddle_tensors_random(d, 7));
-  j->ok = r != NULL;
+  j->ok = r && (!j->record || heddle_run_record(r, j->most));
   for (u32 k = 0; k < STEPS && j->ok && !(j->leaves_after && k == j->leaves_after); k++)
     j->ok = heddle_run_step(r) && heddle_run_loss(r, &j->loss[k]);
   if (!j->leaves_after && j->ok) j->after = heddle_run_parameters(r), j->ok = j->after;
+  if (j->ok && j->record) j->ok = heddle_run_recorded(r, j->record);
   snprintf(j->why, sizeof j->why, "%s", heddle_session_messages(s));
   leave(j->box.p, j->box.rank);
   if (j->box.rank)
@@ -145,4 +152,161 @@ TEST(run_needs_ranks) {
   CHECK(in && !heddle_run_new(m, &none, in) && heddle_session_errors(s) == 1);
   CHECK(!heddle_run_new(NULL, &none, in) && !heddle_run_step(NULL) && !heddle_run_parameters(NULL));
   heddle_session_free(s);
+}
+
+// ---- recordings --------------------------------------------------------------------------------------------
+static const char *folder_of(char *path, size_t size, const char *name) {
+  snprintf(path, size, "%s/tests/recorded-%s", test_build(), name);
+  return path;
+}
+static void remove_folder(const char *dir) {
+  char path[1200];
+  for (u32 r = 0; r < RANKS; r++) snprintf(path, sizeof path, "%s/rank%u.json", dir, r), unlink(path);
+  rmdir(dir);
+}
+
+static void record_all(rank_job *j, u32 ranks, const char *dir) {
+  post p;
+  j->record = dir;
+  run_all(j, &p, ranks);
+  for (u32 r = 0; r < ranks; r++) CHECK_MSG(j[r].ok, "%s: rank %u: %s", j->strategy, r, j[r].why);
+  heddle_session_free(j[0].s);
+}
+
+// Every communication is there on all of its members, and nothing arrives before it was sent.
+static void all_are_tied(ctx *c, arena *a, const char *dir, const char *what, u32 ranks) {
+  job *of = job_open(c, a, 1, &dir);
+  REQUIRE(of && of->n == ranks);
+  const match *m = match_job(of, a);
+  REQUIRE(m);
+  u32 lone = 0, messages = 0, late = 0, several = 0;
+  for (u32 k = 0; k < m->row.n; k++) {
+    const match_row *r = &m->row.v[k];
+    const match_member *v = &m->member.v[r->first];
+    const bool pair = comm_who_of(c, r->op) == COMM_WHO_MESSAGE;
+    lone += r->n < 2 || (r->size && r->n != r->size) || (pair && r->n != 2);
+    several += !pair, messages += pair;
+    CHECK(!pair || (v[0].leaves && !v[1].leaves && !strcmp(sym_str(c, r->op), "send")));
+    for (u32 i = 0; i < r->n; i++) late += v[pair ? 1 : i].end_ps < v[pair ? 0 : r->late].start_ps;
+  }
+  CHECK_MSG(!lone && !late && !m->problem.n,
+            "%s: %u without all members, %u end before others begin, %u problems", what, lone, late,
+            m->problem.n);
+  CHECK_MSG(m->row.n > 0 && (strstr(what, "pp=") ? messages > 0 : several > 0), "%s: nothing was sent", what);
+  job_close(of);
+}
+
+// As often as the simulation of the same program has it, in every step: what executes is what is predicted.
+static void as_often_as_predicted(const rank_job *j, const char *dir) {
+  heddle_session *s = heddle_session_new();
+  heddle_machine *m = heddle_machine_load(s, "laptop");
+  heddle_result *p = heddle_result_run(distributed(s, j), m, &(heddle_simulate_options){.timeline = true});
+  const heddle_trace_options o = {.predicted = p, .steps = "1"};
+  const char *text = heddle_trace_ask(s, "compare", 1, &dir, &o, HEDDLE_JSON), *at = text ? text : "";
+  u32 rows = 0;
+  CHECK_MSG(text, "%s: %s", j->strategy, heddle_session_messages(s));
+  for (double measured, predicted; (at = strstr(at, "\"measured_count\": ")); at++) {
+    REQUIRE(sscanf(at, "\"measured_count\": %lf, \"predicted_count\": %lf", &measured, &predicted) == 2);
+    CHECK_MSG(!predicted || measured == predicted, "%s: %g of %g: %.200s", j->strategy, measured, predicted,
+              at - 100);
+    rows += predicted > 0;
+  }
+  CHECK(rows > 20);
+  heddle_session_free(s);
+}
+
+static double figure(const char *answer, const char *key) {
+  const char *at = answer ? strstr(answer, key) : NULL;
+  return at ? strtod(at + strlen(key) + 3, NULL) : NAN; // "key": 1
+}
+
+TEST(record_ties_the_ends_of_everything) {
+  static const struct {
+    const char *strategy;
+    u32 ranks;
+  } cases[] = {{"dp=2 zero=1", 2},
+               {"pp=2 mb=4", 2},
+               {"dp=2 tp=2 zero=3", 4},
+               {"dp=2 pp=2 mb=2 zero=2 schedule=zb-h1", 4},
+               {"pp=4 mb=4 schedule=chimera", 4},
+               {"dp=2 dp.shares=3/1 pp=2 mb=2", 4}};
+  char dir[1024];
+  folder_of(dir, sizeof dir, "ties");
+  for (u32 k = 0; k < COUNT_OF(cases); k++) {
+    ctx *c = ctx_new();
+    arena *a = arena_new();
+    rank_job j[RANKS] = {{.model = "gpt2:layers=4,hidden=32,heads=4,vocab=64",
+                          .strategy = cases[k].strategy,
+                          .optimizer = "adam",
+                          .load = {.batch = 8, .seq = 8, .loss = true}}};
+    record_all(j, cases[k].ranks, dir);
+    all_are_tied(c, a, dir, cases[k].strategy, cases[k].ranks);
+    as_often_as_predicted(&j[0], dir);
+    heddle_session *s = heddle_session_new();
+    const char *path = dir, *text = heddle_trace_ask(s, "replay", 1, &path, NULL, HEDDLE_JSON);
+    const double was = figure(text, "recorded_ps"), is = figure(text, "replayed_ps");
+    CHECK_MSG(fabs(is - was) <= 0.05 * was, "%s: replayed %g, recorded %g", cases[k].strategy, is, was);
+    CHECK(figure(text, "communications_alone") == 0 && figure(text, "operations_left_out") == 0);
+    heddle_session_free(s);
+    remove_folder(dir);
+    arena_free(a);
+    ctx_free(c);
+  }
+}
+
+// Rank 1 on another host whose clock is 50 ms ahead: found from what the ranks sent each other.
+TEST(record_clocks_are_found) {
+  char dir[1024], path[1200];
+  rank_job j[RANKS] = {{.model = "gpt2:layers=4,hidden=32,heads=4,vocab=64",
+                        .strategy = "dp=2 pp=2 mb=2",
+                        .optimizer = "sgd",
+                        .load = {.batch = 8, .seq = 8, .loss = true}}};
+  folder_of(dir, sizeof dir, "clocks");
+  record_all(j, 4, dir);
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  file_view f;
+  snprintf(path, sizeof path, "%s/rank1.json", dir);
+  REQUIRE(file_map(c, path, &f));
+  char *text = arena_strndup(a, (const char *)f.data, f.size), *rest;
+  file_unmap(&f);
+  char *base = strstr(text, "\"baseTimeNanoseconds\":"), *host = strstr(text, "\"host\":\"");
+  REQUIRE(base && host);
+  const long long ns = strtoll(base + 22, &rest, 10);
+  host[8] = '#'; // another name, of the same length
+  *base = 0;
+  strbuf b = {.a = a};
+  sb_fmt(&b, "%s\"baseTimeNanoseconds\":%lld%s", text, ns + 50000000, rest);
+  REQUIRE(file_write(c, path, b.v, b.n));
+  heddle_session *s = heddle_session_new();
+  const char *from = dir, *answer = heddle_trace_ask(s, "align", 1, &from, NULL, HEDDLE_JSON);
+  const char *rank1 = answer ? strstr(answer, "\"rank\": 1,") : NULL;
+  const double off = figure(rank1, "offset_ps");
+  CHECK_MSG(fabs(off - 50e9) < 3e9, "offset %g ps, 50 ms was added", off);
+  answer = heddle_trace_ask(s, "replay", 1, &from, NULL, HEDDLE_JSON);
+  CHECK(figure(answer, "clocks_corrected_ps") > 45e9);
+  heddle_session_free(s);
+  remove_folder(dir);
+  arena_free(a);
+  ctx_free(c);
+}
+
+// A step is recorded whole or not at all.
+TEST(record_keeps_so_many_events) {
+  char dir[1024];
+  rank_job j[RANKS] = {{.model = "mlp-xs:layers=4,hidden=32",
+                        .strategy = "dp=2",
+                        .optimizer = "sgd",
+                        .load = {.batch = 8, .loss = true},
+                        .most = 100}};
+  folder_of(dir, sizeof dir, "most");
+  record_all(j, 2, dir);
+  CHECK_MSG(strstr(j[0].why, "warning[W0102]") && strstr(j[0].why, "not the 1 after"), "%s", j[0].why);
+  CHECK(!*j[1].why);
+  heddle_session *s = heddle_session_new();
+  const char *from = dir, *answer = heddle_trace_ask(s, "info", 1, &from, NULL, HEDDLE_JSON);
+  CHECK(answer && strstr(answer, "\"steps\": \"0-1\""));
+  CHECK(!heddle_run_record(NULL, 0) && !heddle_run_recorded(NULL, from));
+  heddle_session_free(s);
+  remove_folder(dir);
 }

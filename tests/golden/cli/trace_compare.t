@@ -37,6 +37,19 @@ mul         computation         2          2  5.167 us   5.167 us       0
 relu        computation         2          2  5.111 us   5.111 us       0
 relu_dx     computation         2          2  5.167 us   5.167 us       0
 ... and 4 more
+
+instruction  of the model  measured  predicted      mean  predicted  in all
+add          mlp-xs               2          2  10.90 us   10.90 us       0
+all_reduce   mlp-xs             1.5        1.5  16.47 us   16.47 us       0
+einsum       mlp-xs               3          3  7.924 us   7.924 us       0
+expand       mlp-xs               1          1  5.056 us   5.056 us       0
+full         mlp-xs               2          2  6.450 us   6.450 us       0
+matmul       mlp-xs               2          2  7.924 us   7.924 us       0
+mul          mlp-xs               2          2  5.167 us   5.167 us       0
+reduce_sum   mlp-xs               1          1  5.056 us   5.056 us       0
+relu         mlp-xs               2          2  5.111 us   5.111 us       0
+relu_dx      mlp-xs               2          2  5.167 us   5.167 us       0
+... and 4 more
 ## Links that are slower than the machine's: the gap is all in communication.
 $ heddle trace compare examples/traces/simulated/slow.json mlp-xs:layers=2 --batch 16 --train --strategy 'dp=2 tp=2' --machine dgx-2 --top 3 --timeline both.json
 model      mlp-xs:layers=2
@@ -69,11 +82,17 @@ all_reduce  exposed communication         4          4  83.96 us   12.47 us  +28
 einsum      computation                   3          3  6.753 us   6.753 us          0
 matmul      computation                   2          2  6.753 us   6.753 us          0
 ... and 9 more
+
+instruction  of the model  measured  predicted      mean  predicted     in all
+all_reduce   mlp-xs               4          4  83.96 us   12.47 us  +286.0 us
+einsum       mlp-xs               3          3  6.753 us   6.753 us          0
+expand       mlp-xs               1          1  5.111 us   5.111 us          0
+... and 9 more
 $ head -4 both.json; grep -c '"ph":"X"' both.json
 {"displayTimeUnit":"ms","traceEvents":[
 {"ph":"M","name":"process_name","pid":0,"args":{"name":"rank 0, measured"}},
 {"ph":"M","name":"process_sort_index","pid":0,"args":{"sort_index":0}},
-{"ph":"X","name":"matmul","cat":"matmul","pid":0,"tid":0,"ts":0,"dur":6.752862,"args":{}},
+{"ph":"M","name":"thread_name","pid":0,"tid":0,"args":{"name":"compute"}},
 192
 $ heddle trace compare examples/traces/simulated/slow.json mlp-xs:layers=2 --batch 16 --train --strategy 'dp=2 tp=2' --machine dgx-2 --top 3 --json
 {
@@ -121,6 +140,20 @@ $ heddle trace compare examples/traces/simulated/slow.json mlp-xs:layers=2 --bat
     {"event": "relu_dx", "group": "computation", "measured_count": 2, "predicted_count": 2, "measured_mean_ps": 5250520, "predicted_mean_ps": 5250520, "difference_ps": 0},
     {"event": "scale", "group": "computation", "measured_count": 3, "predicted_count": 3, "measured_mean_ps": 5074264, "predicted_mean_ps": 5074264, "difference_ps": 0},
     {"event": "sub", "group": "computation", "measured_count": 1, "predicted_count": 1, "measured_mean_ps": 5334027, "predicted_mean_ps": 5334027, "difference_ps": 0}
+  ],
+  "instructions": [
+    {"instruction": "all_reduce", "function": null, "node": "mlp-xs", "measured_count": 4, "predicted_count": 4, "measured_mean_ps": 83955833, "predicted_mean_ps": 12465194, "difference_ps": 285962555},
+    {"instruction": "einsum", "function": null, "node": "mlp-xs", "measured_count": 3, "predicted_count": 3, "measured_mean_ps": 6752862, "predicted_mean_ps": 6752862, "difference_ps": 0},
+    {"instruction": "expand", "function": null, "node": "mlp-xs", "measured_count": 1, "predicted_count": 1, "measured_mean_ps": 5111369, "predicted_mean_ps": 5111369, "difference_ps": 0},
+    {"instruction": "full", "function": null, "node": "mlp-xs", "measured_count": 1, "predicted_count": 1, "measured_mean_ps": 5000027, "predicted_mean_ps": 5000027, "difference_ps": 0},
+    {"instruction": "matmul", "function": null, "node": "mlp-xs", "measured_count": 2, "predicted_count": 2, "measured_mean_ps": 6752862, "predicted_mean_ps": 6752862, "difference_ps": 0},
+    {"instruction": "mul", "function": null, "node": "mlp-xs", "measured_count": 2, "predicted_count": 2, "measured_mean_ps": 5334027, "predicted_mean_ps": 5334027, "difference_ps": 0},
+    {"instruction": "reduce_sum", "function": null, "node": "mlp-xs", "measured_count": 1, "predicted_count": 1, "measured_mean_ps": 5111369, "predicted_mean_ps": 5111369, "difference_ps": 0},
+    {"instruction": "relu", "function": null, "node": "mlp-xs", "measured_count": 2, "predicted_count": 2, "measured_mean_ps": 5167013, "predicted_mean_ps": 5167013, "difference_ps": 0},
+    {"instruction": "relu_dx", "function": null, "node": "mlp-xs", "measured_count": 2, "predicted_count": 2, "measured_mean_ps": 5250520, "predicted_mean_ps": 5250520, "difference_ps": 0},
+    {"instruction": "scale", "function": null, "node": "mlp-xs", "measured_count": 3, "predicted_count": 3, "measured_mean_ps": 5074264, "predicted_mean_ps": 5074264, "difference_ps": 0},
+    {"instruction": "sgd", "function": null, "node": "mlp-xs", "measured_count": 2, "predicted_count": 2, "measured_mean_ps": 8649564, "predicted_mean_ps": 8649564, "difference_ps": 0},
+    {"instruction": "sub", "function": null, "node": "mlp-xs", "measured_count": 1, "predicted_count": 1, "measured_mean_ps": 5334027, "predicted_mean_ps": 5334027, "difference_ps": 0}
   ]
 }
 ## Kernels of a real profiler by class; the plan is no longer that of the job.
