@@ -152,8 +152,8 @@ balance_fault balance_stages(arena *a, const balance_line *in, balance_cuts *out
 //   sum over all t_i and sends + max over all (micro - 1) t_i + once_i, and (micro - 1) sends
 //
 // comes first, again exactly (below 2^62): with few of them layers are worth more on fast places than tau is, and what
-// a place does once a step is worth as much. With several chunks, tau_ps may be more than it need be: for limits of 1,
-// 9/8, 5/4, 3/2 and 2 times the least longest chunk, cuts with the least sum of squares are evened out by handing layers from stage to stage while the busiest of the places concerned gets less
+// a place does once a step is worth as much. With several chunks, tau_ps may be more than it need be: for limits of 1
+// to 9 times the least longest chunk, cuts with the least sum of squares are evened out by handing layers from stage to stage while the busiest of the places concerned gets less
 // to do; the best of these is taken. No cuts have less than tau_bound_ps, found as above. O(chunks * layers^2 +
 // rounds * chunks^3). BALANCE_STAGES: fewer layers than chunks. BALANCE_MEMORY: no cuts fit.
 typedef struct {
@@ -167,9 +167,11 @@ typedef struct {
   const i64 *const *send_ps;
   u32 ways;
   const i64 *const *once_ps; // [kind][layer]: what it takes once a step, behind the last microbatch
-  // Bytes, with memory_bytes: by place. By layer: what lies there, what every microbatch on its way keeps (1F1B), and what
-  // it takes besides while it runs, of which the most of a place counts.
+  // Bytes, with memory_bytes: by place. By layer: what lies there, what every microbatch on its way keeps, and what it
+  // takes besides while it runs, of which the most of a place counts. alive: microbatches on their way, by stage; NULL:
+  // those of 1F1B.
   const i64 *memory_bytes, *fixed_bytes, *kept_bytes, *work_bytes;
+  const u32 *alive;
 } balance_passes;
 typedef struct {
   const u32 *end; // by stage: one past its last layer

@@ -51,7 +51,7 @@ typedef struct {
 static bool holds(const chunking *c, u32 stage, u32 layer, held *h) {
   const balance_passes *in = c->in;
   if (!in->memory_bytes) return true;
-  const u32 alive = in->micro ? MIN(c->n - stage, in->micro) : c->n - stage;
+  const u32 alive = in->alive ? in->alive[stage] : in->micro ? MIN(c->n - stage, in->micro) : c->n - stage;
   h->fixed += in->fixed_bytes[layer], h->kept += in->kept_bytes[layer];
   h->work = MAX(h->work, in->work_bytes[layer]);
   return h->fixed + h->kept * alive + h->work <= in->memory_bytes[place_of(c, stage)];

@@ -8,26 +8,23 @@
 // begins, and have a backward left when it has ended (passing).
 //
 // What is left out, since it need not take that long:
-// - A rank does one thing after the other, so all calls of a stage wait for what arrives but the first, which
-// may begin with
-//   something else (weights gathered or cast); and what leaves waits for all calls but the last. Of these two
+// - A rank does one thing after the other, so all calls of a stage wait for what arrives but the first, which may begin
+//   with something else (weights gathered or cast); and what leaves waits for all calls but the last. Of these two
 //   products alone are counted where stages pass a microbatch on, and where the first forward of a place begins.
-// - What crosses the border of a stage may be summed and gathered in another way than inside one. So of
-// several stages the communication of the first and the last call that communicate is not counted but for what lies
-// between products of the call, nor that outside of calls.
-// - Groups of ranks lie alike only if all nodes do and group and node divide one another. Else no
-// communication is counted
-//   (lies_alike).
-// - ZeRO 2 and 3 communicate in every microbatch and accumulate pieces. What that adds to ZeRO 0 does not
-// depend
-//   on microbatches, so it is measured once for each (dp, tp), at one sample in a microbatch.
+// - What crosses the border of a stage may be summed and gathered in another way than inside one. So of several stages
+//   the communication of the first and the last call that communicate is not counted but for what lies between
+//   products of the call, nor that outside of calls.
+// - Groups of ranks lie alike only if all nodes do and group and node divide one another. Else no communication is
+//   counted (lies_alike).
+// - ZeRO 2 and 3 communicate in every microbatch and accumulate pieces. What that adds to ZeRO 0 does not depend on
+//   microbatches, so it is measured once for each (dp, tp), at one sample in a microbatch.
 //
 // On a machine with several kinds of devices such a plan is measured on ranks of each kind, and the slowest rank
 // of every place counts. Of shares that are not equal, what the largest number of samples takes that divides the
 // batch and is no more than a rank's: a computation takes no less time for more samples where cost_rises. What was
 // measured accumulates gradients, all of them. Where a plan has one microbatch, or shards gradients, it accumulates
-// less, and what follows on a gradient may be done on a shard: there only products count of backwards. Parts of
-// tensors that are not equal: all of the work on one rank of the fastest kind, over the number of parts, where
+// less, and what follows on a gradient may be done on a shard: there of backwards products count, and what a product of
+// the same call needs. Parts of tensors that are not equal: all of the work on one rank of the fastest kind, over the number of parts, where
 // cost_splits.
 //
 // A rank sums gradients besides (sync.c).

@@ -586,7 +586,9 @@ static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
 static bool fit_chunks(const balance_passes *in, const u32 *end) {
   for (u32 s = 0, l = 0; in->memory_bytes && s < in->nplaces; s++) {
     const u32 place = in->place ? in->place[s] : s, left = in->nplaces - s,
-              alive = in->micro && in->micro < left ? in->micro : left;
+              alive = in->alive                       ? in->alive[s]
+                      : in->micro && in->micro < left ? in->micro
+                                                      : left;
     i64 bytes = 0, most = 0;
     for (; l < end[s]; l++)
       bytes += in->fixed_bytes[l] + alive * in->kept_bytes[l], most = MAX(most, in->work_bytes[l]);
@@ -630,7 +632,7 @@ TEST(chunks_of_places_with_sends_and_memory) {
     i64 send[LAYERS][LAYERS + 1], once[LAYERS][LAYERS], fixed[LAYERS], kept[LAYERS], work[LAYERS],
         memory[LAYERS];
     const i64 *sends[LAYERS], *onces[LAYERS];
-    u32 kind[LAYERS];
+    u32 kind[LAYERS], alive[LAYERS];
     balance_passes in = {.nlayers = m.in.nlayers,
                          .nkinds = m.in.nkinds,
                          .nplaces = 1 + (u32)few(MIN(m.in.nlayers, 4)),
@@ -647,7 +649,9 @@ TEST(chunks_of_places_with_sends_and_memory) {
       onces[k] = once[k];
       for (u32 l = 0; l < in.nlayers; l++) once[k][l] = few(40);
     }
+    for (u32 r = 0; r < in.nplaces; r++) alive[r] = 1 + (u32)few(4);
     if (few(2)) in.once_ps = onces;
+    if (few(2)) in.alive = alive;
     for (u32 l = 0; l < in.nlayers; l++) fixed[l] = few(20), kept[l] = few(8), work[l] = few(10);
     arena *a = arena_new();
     balance_chunked c;

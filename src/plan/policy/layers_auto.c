@@ -50,7 +50,7 @@ static const i64 *const *times_of_blocks(balance *b, const layer_list *l) {
 }
 
 // ---- order and cuts -------------------------------------------------------------------------------------
-enum { FULL = 95 }; // percent of a device's memory that is dealt out: what is computed with is not counted
+enum { FULL = 95 }; // percent of a device's memory that is dealt out: what layers take is an estimate
 
 static i64 usable_of_block(const balance *b, u32 block) {
   i64 least = INT64_MAX;
@@ -79,12 +79,21 @@ static u32 kinds_of_blocks(const balance *b, const i64 *const *ps, u32 nlayers, 
   return n;
 }
 
+// Microbatches whose activations stage q keeps at once, one stage on a place. Schedules that are not named here keep no
+// more than 1F1B, or are not known.
+static u32 alive_at(const balance *b, u32 q) {
+  const u32 behind = b->s->pp.n - q;
+  const char *name = b->s->schedule.path ? "" : sched_row_of(b->s->schedule.n)->name;
+  if (!strcmp(name, "gpipe")) return b->s->mb.n;
+  return MIN(!strcmp(name, "zb-h2") ? 2 * behind - 1 : behind, b->s->mb.n);
+}
+
 static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 *end) {
   for (u32 q = 0, l = 0; q < b->s->pp.n; q++) {
     i64 fixed = 0, kept = 0, work = 0;
     for (; l < end[q]; l++)
       fixed += bytes->fixed[l], kept += bytes->kept[l], work = MAX(work, bytes->work[l]);
-    if (fixed + kept * MIN(b->s->pp.n - q, b->s->mb.n) + work > memory_of_block(b, q)) return false;
+    if (fixed + kept * alive_at(b, q) + work > memory_of_block(b, q)) return false;
   }
   return true;
 }
@@ -107,11 +116,12 @@ static bool places_of_stages(const balance *b, u32 *place) {
 static bool cut_in_order(balance *b, const layer_list *l, const layer_bytes *bytes, u32 *end) {
   const u32 n = b->s->pp.n;
   u32 *place = NEWN(b->a, u32, n * b->s->v.n), *kind = NEWN(b->a, u32, n); // each by itself
+  u32 *alive = NEWN(b->a, u32, n);
   i64 *memory = NEWN(b->a, i64, n);
   const i64 *const *ps = times_of_blocks(b, l), **once = NEWN(b->a, const i64 *, n);
   if (!ps || !places_of_stages(b, place)) return false;
   for (u32 q = 0; q < n; q++) {
-    kind[q] = q, once[q] = auto_updates(b, l, q);
+    kind[q] = q, once[q] = auto_updates(b, l, q), alive[q] = alive_at(b, q);
     memory[q] = memory_of_block(b, strategy_block(b->s, q));
   }
   balance_passes in = {.nlayers = l->n,
@@ -125,7 +135,7 @@ static bool cut_in_order(balance *b, const layer_list *l, const layer_bytes *byt
   if (b->s->v.n == 1) in.send_ps = auto_sends(b, l), in.once_ps = once, in.ways = b->o->train ? 2 : 1;
   if (bytes)
     in.memory_bytes = memory, in.fixed_bytes = bytes->fixed, in.kept_bytes = bytes->kept,
-    in.work_bytes = bytes->work;
+    in.work_bytes = bytes->work, in.alive = alive;
   balance_chunked cut;
   if (balance_chunks(b->a, &in, &cut) != BALANCE_OK) return false;
   memcpy(end, cut.end, n * b->s->v.n * sizeof *end);
