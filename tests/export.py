@@ -1,6 +1,6 @@
 """Runs exported programs. Usage: export.py FOLDER...
 
-A folder has program.py, a file `ranks`, arrays/ with what it reads, `losses` of each step and want/ with weights and
+A folder has program.py, a file `ranks` (how many, how close weights and losses must be, relative), arrays/ with what it reads, `losses` of each step and want/ with weights and
 states after the last one. The first line is "torch" where there is one; then one line for each: "ok" or what is wrong. Processes are forked from this one, so that
 torch is loaded once.
 """
@@ -22,7 +22,6 @@ except ImportError as missing:
 print("torch", flush=True)
 
 SECONDS = 60  # for one program
-LOSS = 1e-4  # relative
 
 
 def free_port():
@@ -40,7 +39,7 @@ def be_rank(folder, rank, ranks, port, steps):
     try:
         torch.set_num_threads(1)
         warnings.simplefilter("ignore")
-        sys.argv = ["program.py", "--steps", str(steps), "--arrays", f"{folder}/arrays", "--save", f"{folder}/got"]
+        sys.argv = ["program.py", "--fixed-step", "--steps", str(steps), "--arrays", f"{folder}/arrays", "--save", f"{folder}/got"]
         signal.alarm(SECONDS)
         runpy.run_path(f"{folder}/program.py", run_name="__main__")
         status = 0
@@ -81,7 +80,7 @@ def weights_differ(folder):
 
 def check(folder):
     with open(f"{folder}/ranks") as f:
-        ranks, within = f.read().split()
+        ranks, within, within_loss = f.read().split()
     with open(f"{folder}/losses") as f:
         want = [float(x) for x in f.read().split()]
     if not run(folder, int(ranks), len(want)):
@@ -89,7 +88,7 @@ def check(folder):
         return f"it failed: {ends}"
     said = "".join(text(folder, rank) for rank in range(int(ranks)))
     got = [float(x) for x in re.findall(r"^step \d+: loss (\S+),", said, re.M)]
-    if len(got) != len(want) or not all(abs(x - y) <= LOSS * abs(y) for x, y in zip(got, want)):
+    if len(got) != len(want) or not all(abs(x - y) <= float(within_loss) * abs(y) for x, y in zip(got, want)):
         return f"losses {got}, not {want}"
     far, name = weights_differ(folder)
     return "ok" if far <= float(within) else f"{name} differs by {far:.2g} of its root mean square"
@@ -98,7 +97,7 @@ def check(folder):
 def result_of(folder):
     """A program of one process, run in this one: do its results lie where they should?"""
     os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="localhost", MASTER_PORT=str(free_port()))
-    sys.argv = ["program.py", "--steps", "1", "--arrays", f"{folder}/arrays", "--results", f"{folder}/got"]
+    sys.argv = ["program.py", "--fixed-step", "--steps", "1", "--arrays", f"{folder}/arrays", "--results", f"{folder}/got"]
     out, sys.stdout = sys.stdout, open(os.devnull, "w")
     try:
         runpy.run_path(f"{folder}/program.py", run_name="__main__")

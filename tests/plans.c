@@ -637,7 +637,9 @@ plan *plans_ordered(plans_model *m, u64 *rng, arena *a) {
   for (u32 n = 0; n < 60; n++) {
     diag_clear(m->c);
     pn = plans_hybrid(m, rng, a);
-    if (pn && pn->nsegments > 1 && pn->time && pn->nreplicas <= 1) break;
+    const bool one_each =
+        pn && pn->nreplicas <= 1 && plan_has_probe(pn) && !(pn->made.row && plan_unrolls(pn->made.row));
+    if (one_each && pn->nsegments > 1 && pn->time) break;
     pn = NULL;
   }
   if (!pn) return NULL;

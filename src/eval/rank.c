@@ -90,17 +90,23 @@ const char *eval_where_text(const prog *p, u64 at, u32 top, arena *a, loc *where
   return sb_str(&b);
 }
 
+static void hint_memory(ctx *c) {
+  diag_hint(c, "fewer ranks on this computer, a smaller --batch, or more microbatches (mb)");
+}
+
 // `where`, or what the rank is at.
 bool eval_gone(interp *m, u32 rank, loc where) {
   arena *a = arena_new();
   loc own = where;
   const char *what = eval_where_text(m->p, m->where.at, m->where.top, a, &own), *at = what ? ", at " : "";
-  if (errno == ENOMEM)
+  const bool memory = errno == ENOMEM;
+  if (memory)
     diag(m->c, E_HOST_MEMORY, own, "rank %u is given no memory for a message to rank %u%s%s", m->link->rank,
          rank, at, what ? what : "");
   else
     diag(m->c, E_PEER, own, "rank %u does not hear rank %u any more%s%s", m->link->rank, rank, at,
          what ? what : "");
+  if (memory) hint_memory(m->c);
   arena_free(a);
   return false;
 }
@@ -232,7 +238,7 @@ static bool out_of_memory(eval_rank *r, const char *doing) {
        at      ? at
        : doing ? doing
                : "in a step");
-  diag_hint(r->m.c, "fewer ranks on this computer, a smaller --batch, or more microbatches (mb)");
+  hint_memory(r->m.c);
   return false;
 }
 

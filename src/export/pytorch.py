@@ -831,12 +831,12 @@ def main():
     about.add_argument("--seed", type=int, default=0, help="of random weights and data, without --arrays")
     about.add_argument("--save", metavar="DIR", help="write weights and states after the last step")
     about.add_argument("--results", metavar="DIR", help="write what the last step gives, as this rank has it")
-    about.add_argument("--count-steps", action="store_true", help="Adam corrects by the number of the step, not as in step 1")
+    about.add_argument("--fixed-step", action="store_true", help="Adam corrects every step as step 1, not by its number")
     args = about.parse_args()
     p = parameters()
     w, data = load(p, args.arrays, args.seed)
     for k in range(args.steps):
-        STEP = k + 1 if args.count_steps else 1
+        STEP = 1 if args.fixed_step else k + 1
         start = time.perf_counter()
         with torch.no_grad():
             results = step(w, next_batch(k, data))

@@ -270,19 +270,24 @@ static u32 ran, stopped, timed, slower;
 
 static void check(plans_model *m, plan *pn, u64 seed, arena *a) {
   plan_probed about;
-  if (pn->nreplicas > 1) return; // the clock below has one of each stage
+  // The clock below has one of each stage, on one place, in one pass.
+  if (pn->nreplicas > 1 || !plan_has_probe(pn) || (pn->made.row && plan_unrolls(pn->made.row))) return;
   prog *probe = plan_probe(m->pl, pn, NULL, a, false, &about);
   if (!probe) return;
   prog_free(probe);
   bed b = {.pn = pn, .g = &about.graph, .a = a};
   if (b.g->nedges > 31 || b.g->nplaces < 2) return;
+  for (u32 i = 0; b.g->forward && i < b.g->nstages; i++)
+    if (b.g->forward[i]) return; // of which the plan has fewer tasks than its sequences say
   i64 want = 0, with = 0;
   const bool runs = by_the_clock(&b, NULL, &want);
   pn->rendezvous = true;
   prog *p = plan_apply(m->pl, pn, NULL);
   CHECK_MSG(runs == (p != NULL), "%s, seed %llu: %s", m->name, (unsigned long long)seed,
             diag_render(m->c, a));
-  if (!p) CHECK(diag_get(m->c, 0).id == E_DEADLOCK);
+  if (!p)
+    CHECK_MSG(diag_get(m->c, 0).id == E_DEADLOCK, "%s, seed %llu: %s", m->name, (unsigned long long)seed,
+              diag_render(m->c, a));
   stopped += !p, ran += p != NULL;
   if (!p) return;
   b.p = p;
@@ -315,7 +320,7 @@ TEST(buffers_are_the_clock) {
   for (u32 i = 0; i < plans_count(); i++) {
     plans_model m;
     plans_open(&m, i);
-    for (u64 seed = one ? strtoull(one, NULL, 0) : 1; seed <= (one ? strtoull(one, NULL, 0) : 90); seed++) {
+    for (u64 seed = one ? strtoull(one, NULL, 0) : 1; seed <= (one ? strtoull(one, NULL, 0) : 110); seed++) {
       arena *a = arena_new();
       u64 rng = hash_u64(seed, i);
       plan *pn = make[seed % 2](&m, &rng, a);

@@ -60,7 +60,7 @@ $ heddle help machines --json
   "operand": "[MACHINE]",
   "about": "list the machine presets, show one machine, or measure this one (`probe`)",
   "options": [
-    {"name": "--launcher", "argument": "LINE", "about": "what starts the ranks, with its options (default: mpirun), such as 'mpirun --hostfile hosts'"},
+    {"name": "--launcher", "argument": "LINE", "about": "what starts the ranks, with its options (default: mpirun), such as 'mpirun --map-by node'"},
     {"name": "--transport", "argument": "FILE", "about": "shared object that joins the ranks (default: heddle-mpi.so)"},
     {"name": "--output", "argument": "FILE", "about": "also -o: file to write; for the arrays of eval, a folder"},
     {"name": "--json", "argument": "", "about": "print one JSON object (docs/json.md)"},

@@ -229,11 +229,15 @@ layers       2x4
 next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev
              1.00x the time, limited by computation
 one device   0.98x the time, 14.12 ms: --devices 1
-certificate  78 plans: 26 fit, 0 too large, 0 too slow, 8 impossible, 44 equal to another;
+certificate  96 plans: 26 fit, 0 too large, 0 too slow, 26 impossible, 44 equal to another;
              26 simulated, 0 ruled out by bounds on memory, 0 on time
              other values of some choices are not in it; --strategy 'v=* sp=*' has them
-impossible   8 such as dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v overlap=none layers=2x4:
+impossible   12 such as dp=1 tp=1 pp=4 mb=8 schedule=interlaced overlap=none:
+             schedule=interlaced: the model has nothing before its first layer that could lie on all places
+             8 such as dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v overlap=none layers=2x4:
              layers has 4 numbers, but there are 8 stages (pp=8)
+             6 such as dp=1 tp=1 pp=4 mb=8 v=3 schedule=3f1b overlap=none:
+             schedule=3f1b: the model does not pass three times through the same layers
 ## Why not, and what if.
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 pp=4' --what-if
 model         gpt2:layers=4
