@@ -64,10 +64,12 @@ def text(folder, rank):
         return f.read()
 
 
-def weights_differ(folder):
+def weights_differ(folder, moments):
     """The parameter that is furthest from what is wanted, and by how much of the root of its mean square."""
     worst, which = 0, ""
     for name in sorted(os.listdir(f"{folder}/want")):
+        if not moments and name.endswith((".m.npy", ".v.npy")):
+            continue
         want = numpy.load(f"{folder}/want/{name}").astype(float)
         if not os.path.exists(f"{folder}/got/{name}"):
             continue  # data
@@ -90,7 +92,8 @@ def check(folder):
     got = [float(x) for x in re.findall(r"^step \d+: loss (\S+),", said, re.M)]
     if len(got) != len(want) or not all(abs(x - y) <= float(within_loss) * abs(y) for x, y in zip(got, want)):
         return f"losses {got}, not {want}"
-    far, name = weights_differ(folder)
+    # Gradients that cancel are mostly rounding in bf16: two plans of Heddle's own differ by 0.4 in the average of one.
+    far, name = weights_differ(folder, moments=float(within) < 1e-3)
     return "ok" if far <= float(within) else f"{name} differs by {far:.2g} of its root mean square"
 
 
