@@ -97,10 +97,11 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
               text_of(a, cell_x(CELL_SHARE, s->utilisation)), text_of(a, cell_x(CELL_SHARE, s->comm)),
               text_of(a, cell_x(CELL_SHARE, s->bubble)));
   report_line(r, "certificate",
-              "%u hybrids searched; splits by dynamic programming for %u degrees with a tensor axis%s,",
+              "hybrids searched: %u; degrees split by dynamic programming: %u%s; of them simulated, by their "
+              "estimates: %u",
               s->hybrids.space, s->degrees,
-              s->inexact ? arena_printf(a, " (%u of them not exact: too many states)", s->inexact) : "");
-  report_line(r, "", "%u of them simulated, those with the best estimates", s->simulated);
+              s->inexact ? arena_printf(a, " (not exact, for too many states: %u)", s->inexact) : "",
+              s->simulated);
   report_fact(r, "hybrids", NULL, cell_i(CELL_INT, s->hybrids.space));
   report_fact(r, "degrees", NULL, cell_i(CELL_INT, s->degrees));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->simulated));
