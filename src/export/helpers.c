@@ -46,6 +46,7 @@ static void read_blocks(blocks *x) {
       name_block(&x->b.v[x->b.n - 1]);
     }
     fresh = !n || (*s == '#' && fresh);
+    assert(!n || x->b.n); // the first line that is not empty begins a block
     if (n) x->b.v[x->b.n - 1].n = (size_t)(s + n - x->b.v[x->b.n - 1].text);
     s += n + (s[n] == '\n');
   }

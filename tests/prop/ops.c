@@ -240,7 +240,7 @@ static bool run(const application *x, const ker_tensor *opd, ker_tensor *res, in
     size_t bytes = (size_t)ker_elems(&res[k]) * dtype_bytes(res[k].t);
     res[k].data = memset(arena_alloc(A, bytes), fill, bytes);
   }
-  ker_args args = {x->op, x->at, x->nopd, x->nres, opd, res, &blob, NULL, 1};
+  ker_args args = {x->op, x->at, x->nopd, x->nres, opd, res, &blob, NULL, .threads = 1};
   return kernel_run(C, &args, (loc){0});
 }
 
@@ -450,7 +450,7 @@ static void in_place_is_the_same(const application *x, const ker_tensor *opd) {
   memcpy(in, opd, sizeof in);
   for (u32 k = 0; k < x->nres; k++) q[k].data = arena_alloc(A, (size_t)shape_bytes(&x->res[k]));
   in[0].data = q[0].data = arena_dup(A, opd[0].data, (size_t)shape_bytes(&x->opd[0]));
-  ker_args args = {x->op, x->at, x->nopd, x->nres, in, q, NULL, NULL, 1};
+  ker_args args = {x->op, x->at, x->nopd, x->nres, in, q, NULL, NULL, .threads = 1};
   REQUIRE(kernel_run(C, &args, (loc){0}));
   for (u32 k = 0; k < x->nres; k++)
     CHECK_MSG(!memcmp(p[k].data, q[k].data, (size_t)shape_bytes(&x->res[k])), "%s: other numbers in place",
