@@ -176,6 +176,7 @@ static void part_of(const conv *v, u32 i, i64 *n, i64 *images, i64 *g) {
 }
 
 static void deal_turns(conv *v, void (*job)(void *arg, u32 i, int thread)) {
+  assert(v->turn > 0);
   const i64 parts = (v->images + v->turn - 1) / v->turn * v->groups;
   const int threads = v->r->threads > 1 && parts >= v->r->threads ? v->r->threads : 1;
   v->temp = ker_scratches(v->r, threads), v->inner = threads > 1 ? 1 : v->r->threads;

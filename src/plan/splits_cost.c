@@ -47,6 +47,7 @@ static layout layout_of_form(const splits_prices *x, const splits_instr *i, valu
   const shape *s = &val_type(x->m->p, func_get(x->m->p, i->form), v)->s;
   layout_info li = {0};
   bool has[2] = {false, false};
+  assert(nc <= COUNT_OF(has));
   for (u32 d = 0; d < s->nd; d++) {
     u32 id[16], n = classes_dim(i->k, i->form, v, d, id, COUNT_OF(id));
     i64 inner = s->dim[d];
@@ -329,7 +330,7 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
     const splits_instr *i = &s->w->v[s->member.v[j]];
     const instr *in = &s->f->body.v[i->index];
     const splits_way own = j ? way_of_follower(lead, i, w) : *w;
-    u8 nd[16], gr[16], md[OP_RES_MAX];
+    u8 nd[16] = {0}, gr[16] = {0}, md[OP_RES_MAX] = {0};
     i64 ps[2];
     if (x->allowed && !x->allowed(x->arg, i, &own, x->t.ways)) return false;
     if (!states_for(s, i, &own, nd, gr, md) || !price_way(s, i, &own, ps)) return false;
@@ -376,6 +377,7 @@ static bool add_chain(sheet *s, u32 first) {
       *vec_push(x->a, &again) = i->again[k];
     }
   }
+  assert(s->member.n && s->member.v); // `first` itself
   const instr *end = &s->f->body.v[s->member.v[s->member.n - 1]];
   splits_op op = {.nopd = opd.n, .nres = end->nres, .opd = opd.v};
   u32 *res = NEWN(x->a, u32, end->nres + 1);
@@ -488,6 +490,7 @@ static bool add_call(sheet *s, const splits_answer *answer, u32 index) {
       const value v = y->nres ? y->res[0] : y->opd[0];
       const layout l = of->lies[v].lay[of->way[k][with]];
       if (y->nres) {
+        assert(opd.v); // one for each that is named
         need[at] = state_of(&s->s->lies[opd.v[at]], l);
         grad[at] = y->option[with].grad[0] == LIES_NONE ? LIES_NONE : need[at];
         if (need[at++] == LIES_NONE) return false;

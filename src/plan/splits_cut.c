@@ -168,6 +168,7 @@ static void offer(solver *s, state *x, const point *p) {
 static void thin(solver *s, state *x) {
   const u32 most = s->most.points, n = x->front.n;
   if (n <= most) return;
+  assert(most > 1); // the fastest and the smallest
   s->out->exact = false;
   point *v = NEWN(s->next, point, n);
   u32 *number = NEWN(s->next, u32, n);
@@ -316,7 +317,9 @@ static bool pass(solver *s, arena *a) {
   s->points.n = 0;
   *vec_push(s->a, &s->points) = (point){0};
   s->now = s->next = arena_new();
-  *vec_push(s->next, &state_of(s, of, held)->front) = 0;
+  state *first = state_of(s, of, held);
+  assert(first); // there is room for one
+  *vec_push(s->next, &first->front) = 0;
   s->cut.v = s->made.v, s->cut.n = s->made.n;
   for (u32 op = 0; op < p->nops && s->cut.n; op++) {
     s->next = arena_new();

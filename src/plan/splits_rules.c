@@ -98,6 +98,7 @@ static void find_matches(reader *r, const ynode *y, rule *out) {
     if (near) diag_hint(r->c, "did you mean `%s`?", near);
   }
   if (r->failed) return;
+  assert(where || what); // else it has failed
   u32 n = 0;
   near_name near = near_to(where ? where : what, strlen(where ? where : what));
   out->match = ZNEWN(r->a, bool *, nf + 1);
@@ -299,7 +300,7 @@ splits_rules *splits_rules_read(planner *pl, arena *a, sym file, const char *tex
     bad(&r, y ? y : top, "`rules` must be a list of rules");
     diag_hint(c, "rules:\n  - {op: matmul, letters: [n]}");
   }
-  if (r.failed) return NULL;
+  if (r.failed || !y) return NULL;
   splits_rules *x = NEW(a, splits_rules);
   *x = (splits_rules){.n = y->n, .v = NEWN(a, rule, y->n + 1), .pl = pl};
   bool failed = false;

@@ -135,9 +135,11 @@ static inline u64 sched_nstages(const sched_row *r, u32 places, u32 chunks) {
   return (u64)places * chunks / sched_passes(r) + (r->placement == PLACED_WIDE ? 2 : 0);
 }
 static inline bool sched_is_wide(const sched_row *r, u32 places, u32 stage) {
+  assert(places < UINT32_MAX);
   return r->placement == PLACED_WIDE && stage % (places + 1) == 0;
 }
 static inline u32 sched_place(const sched_row *r, u32 places, u32 replica, u32 stage) {
+  assert(places > 0);
   const bool back = replica || (r->placement == PLACED_V && stage / places % 2);
   if (r->placement == PLACED_WIDE) return sched_is_wide(r, places, stage) ? 0 : (stage - 1) % places;
   return back ? places - 1 - stage % places : stage % places;
