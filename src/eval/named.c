@@ -59,7 +59,7 @@ static texts files_of(named_arrays *s, const char *tail) {
 static void add(named_arrays *s, const eval_named *item, u32 n, const char *where) {
   eval_named *all = NEWN(s->a, eval_named, s->n + n + 1);
   const char **of = NEWN(s->a, const char *, s->n + n + 1);
-  memcpy(all, s->item, sizeof *all * s->n), memcpy(of, s->where, sizeof *of * s->n);
+  if (s->n) memcpy(all, s->item, sizeof *all * s->n), memcpy(of, s->where, sizeof *of * s->n);
   if (n) memcpy(all + s->n, item, sizeof *all * n);
   for (u32 k = 0; k < n; k++) of[s->n + k] = where;
   s->item = all, s->where = of, s->n += n;

@@ -44,8 +44,7 @@ hybrid, same degrees  dp=1 tp=4 pp=1 sp  71.45 ms  1.04x  112.0/s  1.29 GiB
 hybrid, any degrees   dp=1 tp=4 pp=1 sp  71.45 ms  1.04x  112.0/s  1.29 GiB
 
              computes 96.8 % of the time, communicates 3.2 %, idles 0.0 %
-certificate  4 hybrids searched; splits by dynamic programming for 1 degrees with a tensor axis,
-             1 of them simulated, those with the best estimates
+certificate  hybrids searched: 4; degrees split by dynamic programming: 1; of them simulated, by their estimates: 1
 $ grep -c 'whole: true' auto.plan; head -2 auto.plan | tail -1; grep '^name' auto.plan
 0
 heddle-plan: 1
@@ -75,14 +74,14 @@ $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy
 }
 ## The better one is the answer.
 $ heddle plan gpt2 --batch 8 --train --machine '1x4 v100' --strategy 'mb=1 zero=0 recompute=none' --auto | tail -8
+
                       strategy               time         samples    memory
 automatic             dp=1 tp=4 pp=1     204.5 ms  1.00x  39.12/s  3.55 GiB
 hybrid, same degrees  dp=1 tp=4 pp=1 sp  220.0 ms  1.08x  36.36/s  3.23 GiB
 hybrid, any degrees   dp=4 tp=1 pp=1     205.0 ms  1.00x  39.02/s  3.86 GiB
 
              computes 96.2 % of the time, communicates 3.8 %, idles 0.0 %
-certificate  15 hybrids searched; splits by dynamic programming for 3 degrees with a tensor axis,
-             3 of them simulated, those with the best estimates
+certificate  hybrids searched: 15; degrees split by dynamic programming: 3; of them simulated, by their estimates: 3
 ## Constraints.
 $ printf 'rules:\n  - {op: matmul, letters: [n, k], whole: never}\n  - {op: layernorm, whole: only}\n' >r.yaml
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --constraints r.yaml | grep 'matmul\|layernorm'
