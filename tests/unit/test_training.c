@@ -408,6 +408,7 @@ TEST(data_are_sequences_and_the_next_tokens) {
   REQUIRE(d && !read_step(d, 0, 0, x));
   CHECK(strstr(diag_render(c, a), "element 5 is 64; the model takes indices below 64"));
   dataset_close(d);
+  prog_free(p);
   arena_free(a), ctx_free(c);
 }
 
