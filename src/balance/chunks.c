@@ -168,19 +168,25 @@ static bool is_better(const chunk_value *x, const chunk_value *y) {
 // sum under a limit.
 static void least_in_all(arena *tmp, chunking *c, u32 *end, chunk_value *v) {
   u32 *other = end + c->n;
-  c->in_all = true, c->limit = NEVER - 1;
-  const i64 least = least_longest(tmp, c);
-  wide best = -1;
+  c->in_all = true;
+  const i64 least = c->limit = least_longest(tmp, c);
+  fill(c);
+  cut(c, end);
+  wide best = row_of(c, 0)[0] + least;
+  i64 best_longest = least;
+  c->limit = NEVER - 1;
+  fill(c);
+  c->limit = (i64)(best - row_of(c, 0)[0]); // no sum is less than that
   for (;;) {
     i64 longest = 0;
     fill(c);
     const wide sum = row_of(c, 0)[0];
-    if (sum < 0 || (best >= 0 && sum + least > best)) break;
+    if (sum < 0 || sum + least > best) break;
     cut(c, other);
     for (u32 i = 0; i < c->n; i++) longest = MAX(longest, longest_at(c, other, i));
     c->limit = longest - 1;
-    if (best >= 0 && sum + longest > best) continue; // of equal ones the shortest
-    best = sum + longest;
+    if (sum + longest > best || (sum + longest == best && longest >= best_longest)) continue;
+    best = sum + longest, best_longest = longest; // of equal ones the shortest
     memcpy(end, other, c->n * sizeof *end);
   }
   c->in_all = false;
