@@ -10,76 +10,87 @@ EACH VECTOR PASS(at)(const lanes *x, u32 h) { return ((const VECTOR *)x->of)[h];
 EACH void PASS(put)(lanes *x, u32 h, VECTOR t) { ((VECTOR *)x->of)[h] = t; }
 EACH VECTOR PASS(after)(const lanes *x, const lanes *by, u32 h) { return PASS(at)(x, h) + PASS(at)(by, h); }
 
-EACH void PASS(run_full)(const lane_task *m, lanes *clock, const lanes *in, lanes *out, const u32 C, u32 h) {
+// The channel takes a value that is there at t: when it has come.
+EACH VECTOR PASS(send)(const lane_send *s, VECTOR t, u32 c, u32 h) {
+  if (s->to != s->from) t = LATEST(t, PASS(at)(&s->to[c], h));
+  t = LATEST(t, PASS(at)(&s->from[c], h)) + PASS(at)(&s->dur[c], h);
+  PASS(put)(&s->from[c], h, t);
+  if (s->to != s->from) PASS(put)(&s->to[c], h, t);
+  return t;
+}
+
+// ---- classes one by one ------------------------------------------------------------------------------------
+EACH void PASS(run_task)(const lane_pass *x, const sim_op *o, const u32 C, u32 h) {
+  const lane_task *m = x->task[o->what];
+  lanes *clock = x->clock + o->place * C, *out = x->value + (size_t)o->out * C;
+  const lanes *in = x->value + (size_t)o->in * C;
   VECTOR y[2 * SIMPLE_CLASSES];
-  for (u32 o = 0, k = 0; o < 2 * C; o++) {
+  for (u32 q = 0, k = 0; q < 2 * C; q++) {
     VECTOR t = {0};
-    for (; k < m->end[o]; k++) {
+    for (; k < m->end[q]; k++) {
       const u32 i = m->in[k];
       const VECTOR by = PASS(after)(i < C ? &clock[i] : &in[i - C], &m->full[k], h);
       t = LATEST(t, by);
     }
-    y[o] = t;
+    y[q] = t;
   }
-  for (u32 c = 0; c < C; c++) PASS(put)(&clock[c], h, y[c]), PASS(put)(&out[c], h, y[C + c]);
+  for (u32 c = 0; c < C; c++) PASS(put)(&clock[c], h, y[c]);
+  for (u32 c = 0; c < C; c++)
+    PASS(put)(&out[c], h, o->send ? PASS(send)(&x->send[o->send - 1], y[C + c], c, h) : y[C + c]);
 }
 
-EACH void PASS(run_one)(const lane_task *m, lanes *clock, const lanes *in, lanes *out, const u32 C, u32 h) {
-  const VECTOR zero = {0};
-  VECTOR t = PASS(after)(&clock[0], &m->clock_in[0], h);
+EACH void PASS(run_send)(const lane_pass *x, const sim_op *o, const u32 C, u32 h) {
+  const lane_send *s = &x->send[o->what];
+  lanes *there = x->value + (size_t)o->in * C;
   for (u32 c = 0; c < C; c++) {
-    const VECTOR came = PASS(after)(&in[c], &m->value_in[c], h);
-    t = LATEST(t, came);
-    if (!c) continue;
-    const VECTOR free = PASS(after)(&clock[c], &m->clock_in[c], h);
-    t = LATEST(t, free);
-  }
-  for (u32 c = 0; c < C; c++) { // values that nobody waits for may be negative
-    const VECTOR ends = t + PASS(at)(&m->clock_out[c], h);
-    PASS(put)(&clock[c], h, LATEST(ends, zero));
-    PASS(put)(&out[c], h, t + PASS(at)(&m->value_out[c], h));
+    VECTOR t = {0};
+    if (s->streams) t = PASS(at)(&there[c], h);
+    t = PASS(send)(s, t, c, h);
+    if (s->streams) PASS(put)(&there[c], h, t);
   }
 }
 
-EACH void PASS(run_task)(const lane_pass *x, const sim_op *o, const u32 C) {
-  const lane_task *m = x->task[o->what];
-  lanes *clock = x->clock + o->place * C, *in = x->value + (size_t)o->in * C,
-        *out = x->value + (size_t)o->out * C;
-  if (m->full)
-    for (u32 h = 0; h < VECTORS; h++) PASS(run_full)(m, clock, in, out, C, h);
-  else
-    UNROLL for (u32 h = 0; h < VECTORS; h++) PASS(run_one)(m, clock, in, out, C, h);
-}
-
-EACH void PASS(run_send)(const lane_pass *x, const sim_op *o, const u32 C) {
-  const u32 strm = x->strm[o->what];
-  lanes *at = strm ? x->channel + strm : x->clock, *from = at + o->place * C, *to = at + o->out * C;
-  lanes *slot = x->value + (size_t)o->in * C;
-  const lanes *dur = x->dur + o->what * C;
-  for (u32 c = 0; c < C; c++) UNROLL for (u32 h = 0; h < VECTORS; h++) {
-      VECTOR t = LATEST(PASS(at)(&from[c], h), PASS(at)(&to[c], h));
-      if (strm) t = LATEST(t, PASS(at)(&slot[c], h));
-      t += PASS(at)(&dur[c], h);
-      PASS(put)(&from[c], h, t), PASS(put)(&to[c], h, t);
-      if (strm) PASS(put)(&slot[c], h, t);
-    }
-}
-
-EACH void PASS(run_of)(const lane_pass *x, const u32 C) {
+EACH void PASS(run_classes)(const lane_pass *x, const u32 C) {
   for (const sim_op *o = x->l->op, *end = o + x->l->n; o < end; o++)
     if (o->kind == OP_TASK)
-      PASS(run_task)(x, o, C);
+      for (u32 h = 0; h < VECTORS; h++) PASS(run_task)(x, o, C, h);
     else
-      PASS(run_send)(x, o, C);
+      for (u32 h = 0; h < VECTORS; h++) PASS(run_send)(x, o, C, h);
+}
+
+// ---- one moment a task -------------------------------------------------------------------------------------
+EACH void PASS(run_moment)(const lane_pass *x, const sim_op *o, const u32 C, u32 h) {
+  VECTOR t = PASS(after)(&x->clock[o->place], &x->pair[o->pair], h);
+  t = LATEST(t, PASS(at)(&x->value[o->in], h));
+  PASS(put)(&x->clock[o->place], h, t);
+  if (!o->send) return;
+  const lane_send s = x->send[o->send - 1];
+  const lanes *made = x->made + (size_t)o->what * C, *taken = x->taken + (size_t)o->next * C;
+  VECTOR all = {0};
+  UNROLL for (u32 c = 0; c < C; c++) {
+    const VECTOR comes = PASS(send)(&s, t + PASS(at)(&made[c], h), c, h);
+    const VECTOR by = comes + PASS(at)(&taken[c], h);
+    all = c ? LATEST(all, by) : by;
+  }
+  PASS(put)(&x->value[o->out], h, all);
+}
+
+EACH void PASS(run_moments)(const lane_pass *pass, const u32 C) {
+  const lane_pass x = *pass; // which nothing that is written can be
+  for (const sim_op *o = x.l->op, *end = o + x.l->n; o < end; o++)
+    UNROLL for (u32 h = 0; h < VECTORS; h++) PASS(run_moment)(&x, o, C, h);
 }
 
 TARGET static void PASS(run)(const lane_pass *x, u32 C) {
-  switch (C) {
-  case 1: PASS(run_of)(x, 1); break;
-  case 2: PASS(run_of)(x, 2); break;
-  case 3: PASS(run_of)(x, 3); break;
-  case 4: PASS(run_of)(x, 4); break;
-  default: PASS(run_of)(x, C);
+  const bool moments = x->pair;
+  switch (moments ? C : C + SIMPLE_CLASSES) {
+  case 1: PASS(run_moments)(x, 1); break;
+  case 2: PASS(run_moments)(x, 2); break;
+  case 4: PASS(run_moments)(x, 4); break;
+  case SIMPLE_CLASSES + 1: PASS(run_classes)(x, 1); break;
+  case SIMPLE_CLASSES + 2: PASS(run_classes)(x, 2); break;
+  case SIMPLE_CLASSES + 4: PASS(run_classes)(x, 4); break;
+  default: moments ? PASS(run_moments)(x, C) : PASS(run_classes)(x, C);
   }
 }
 #undef EACH

@@ -25,6 +25,12 @@ typedef struct {
             // microbatch, gives back what was sent before the tasks
   u32 most; // microbatches that a replica has
   sim_op *op;
+  u32 *maker;   // per slot: number from 1 of the task whose only value is there
+  u32 sent;     // likewise: where the latest send is
+  u32 *pair_of; // per what: the first of its pairs + 1
+  VEC(sim_pair) pair;
+  VEC(u32) pair_after; // per pair: the next one of its what + 1
+  u32 *last;
   VEC(u32) many;
   u32 *nword, **word; // per place: types of what it does
 } compiler;
@@ -77,6 +83,18 @@ static void put_many(compiler *x, sim_op *op, const u32 *in, u32 nin, const u32 
   *v = ends;
 }
 
+// Which pair the task makes with the one before it on its place.
+static u32 pair_with(compiler *x, u32 place, u32 what) {
+  const u32 before = x->last[place];
+  x->last[place] = what + 1;
+  u32 *at = &x->pair_of[what];
+  while (*at && x->pair.v[*at - 1].before != before) at = &x->pair_after.v[*at - 1];
+  if (*at) return *at - 1;
+  *at = x->pair.n + 1;
+  *vec_push(x->a, &x->pair) = (sim_pair){before, what}, *vec_push(x->tmp, &x->pair_after) = 0;
+  return x->pair.n - 1;
+}
+
 static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb, u32 ends) {
   const sim_pipeline *pl = x->pl;
   const bool back = kind == TASK_B || kind == TASK_I;
@@ -98,8 +116,16 @@ static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb, u32 ends) {
                  .place = pl->place[stage],
                  .what = kind * pl->nstages + stage,
                  .in = nin ? in[0] : SLOT_NEVER,
-                 .out = nout ? out[0] : SLOT_NOBODY};
-  if (nin > 1 || nout > 1 || ends) put_many(x, op, in, nin, out, nout, ends);
+                 .out = nout ? out[0] : SLOT_NOBODY,
+                 .next = TASK_KINDS * pl->nstages};
+  op->pair = pair_with(x, op->place, op->what);
+  for (u32 k = 0; k < nin; k++) {
+    u32 *maker = &x->maker[in[k]];
+    if (*maker) x->op[*maker - 1].next = op->what;
+    *maker = 0;
+  }
+  if (nout == 1) x->maker[out[0]] = x->l->n;
+  if (nin > 1 || nout > 1 || ends) x->maker[op->out] = 0, put_many(x, op, in, nin, out, nout, ends);
   const u32 turn = stage_turn(x->st->ends ? x->ran[op->what]++ : mb, sim_micro(pl, stage));
   note(x, op->place, line_task_type(pl, op->what, turn));
   for (u32 k = 0; k < x->st->nothers; k++) {
@@ -114,7 +140,14 @@ static void put_send(compiler *x, u32 link, bool back, u32 mb) {
   const u32 from = pl->place[back ? l->to : l->from], to = pl->place[back ? l->from : l->to];
   const u32 what = back * pl->nlinks + link, turn = stage_turn(mb, sim_micro(pl, l->from));
   const u32 slot = l->strm[back] ? x->slot[back][(size_t)link * x->most + mb] : SLOT_NOBODY;
-  x->op[x->l->n++] = (sim_op){OP_SEND, (u16)from, what, slot, to};
+  // Sends stay in their order: of those on one channel the first one goes first.
+  const u32 made = slot == SLOT_NOBODY ? 0 : x->maker[slot];
+  if (made > x->sent) {
+    x->op[made - 1].send = what + 1, x->sent = made;
+  } else {
+    x->op[x->l->n++] = (sim_op){.kind = OP_SEND, .what = what, .in = slot};
+    x->sent = x->l->n;
+  }
   note(x, from, line_send_type(pl, what, false, turn));
   note(x, to, line_send_type(pl, what, true, turn));
 }
@@ -253,8 +286,11 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   for (u32 k = 0; k < 2; k++) x.slot[k] = ZNEWN(tmp, u32, (size_t)(pl->nlinks + 1) * x.most);
   u32 most = 0; // values under way, however often they are used
   for (u32 i = 0; i < pl->nstages; i++) most += x.l->carried[i];
-  x.spare = NEWN(tmp, u32, (size_t)(2 * pl->nlinks + most + 1) * x.most);
-  x.ran = ZNEWN(tmp, u32, TASK_KINDS * pl->nstages + 1);
+  const size_t nvalues = (size_t)(2 * pl->nlinks + most + 1) * x.most;
+  x.spare = NEWN(tmp, u32, nvalues), x.maker = ZNEWN(tmp, u32, SLOT_FIRST + nvalues);
+  x.ran = ZNEWN(tmp, u32, TASK_KINDS * pl->nstages + 1),
+  x.pair_of = ZNEWN(tmp, u32, TASK_KINDS * pl->nstages);
+  x.last = ZNEWN(a, u32, pl->nplaces);
   make_room(&x, order, n);
   x.l->op = x.op, x.l->word = NEWN(a, sim_word, pl->nplaces);
   const u8 *ends = st->ends ? find_ends(&x, order, n) : NULL;
@@ -277,6 +313,10 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   for (u32 q = 0; q < pl->nplaces; q++) compress(&x, q);
   count_types(&x);
   x.l->many = x.many.v, x.l->nmany = x.many.n;
+  x.l->pair = x.pair.v, x.l->npairs = x.pair.n, x.l->last = x.last;
+  x.l->at_once = true;
+  for (u32 k = 0; k < x.l->n; k++)
+    x.l->at_once &= x.op[k].kind == OP_TASK && (x.op[k].send || x.op[k].out == SLOT_NOBODY);
   x.l->nreplicas = pl->nreplicas, x.l->micro = arena_dup(a, pl->micro, pl->nreplicas * sizeof *pl->micro);
   x.l->nplaces = pl->nplaces, x.l->nstages = pl->nstages, x.l->nlinks = pl->nlinks, x.l->ends = st->ends;
   x.l->nothers = st->nothers, x.l->others = arena_dup(a, st->others, st->nothers * sizeof *st->others);

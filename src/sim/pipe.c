@@ -24,7 +24,7 @@ EACH void apply_map(const i64 *a, u32 nin, u32 nout, const i64 *x, i64 *y) {
 static bool find_rank_one(task_map *m, const stage_task *t, u32 C) {
   const u32 ni = (1 + t->nin) * C, no = (1 + t->nout) * C;
   u32 first = ni * no;
-  for (u32 k = 0; k < 4; k++) m->from[k] = m->to[k] = STAGE_NEVER;
+  for (u32 k = 0; k < 2 * SIMPLE_CLASSES; k++) m->from[k] = m->to[k] = STAGE_NEVER;
   for (u32 k = 0; k < ni * no && first == ni * no; k++)
     if (t->a[k] != STAGE_NEVER) first = k;
   if (first == ni * no) return false;
@@ -40,20 +40,21 @@ static bool find_rank_one(task_map *m, const stage_task *t, u32 C) {
   return true;
 }
 
-static const task_map *task_maps(const sim_stages *st, arena *tmp) {
+static const task_map *map_of(const stage_task *t, u32 C, arena *tmp) {
+  task_map *m = ZNEWN(tmp, task_map, 1);
+  m->a = t->a, m->nin = t->nin, m->nout = t->nout;
+  m->one = m->all = t->a && C <= SIMPLE_CLASSES && t->nin <= 1 && t->nout <= 1 && find_rank_one(m, t, C);
+  for (u32 c = 0; m->all && c < C; c++) m->all = m->to[c] != STAGE_NEVER;
+  return m;
+}
+
+static const task_map *const *task_maps(const sim_stages *st, arena *tmp) {
   const u32 n = st->pl.nstages, C = st->nclass;
-  task_map *v = ZNEWN(tmp, task_map, TASK_KINDS * n);
+  const task_map **v = NEWN(tmp, const task_map *, TASK_KINDS *n + 1);
   for (u32 k = 0; k < TASK_KINDS; k++)
     for (u32 i = 0; i < n; i++) {
-      const stage_task *t = &st->task[k][st->pl.like[i]];
-      task_map *m = &v[k * n + i];
-      if (st->pl.like[i] != i && st->pl.like[i] < i) {
-        *m = v[k * n + st->pl.like[i]];
-        continue;
-      }
-      if (!t->a) continue;
-      m->a = t->a, m->nin = t->nin, m->nout = t->nout;
-      m->one = C <= 2 && t->nin <= 1 && t->nout <= 1 && find_rank_one(m, t, C);
+      const u32 like = st->pl.like[i];
+      v[k * n + i] = like < i ? v[k * n + like] : map_of(&st->task[k][like], C, tmp);
     }
   return v;
 }
@@ -66,6 +67,7 @@ static const send_map *send_maps(const sim_stages *st, arena *tmp) {
       const sim_link *l = &pl->link[k];
       send_map *m = &v[back * pl->nlinks + k];
       m->x = &st->send[back][back ? l->like_to : l->like_from];
+      m->from = pl->place[back ? l->to : l->from], m->to = pl->place[back ? l->from : l->to];
       m->strm = l->strm[back];
       m->simple = st->nclass <= SIMPLE_CLASSES && m->x->n == st->nclass;
       for (u32 j = 0; m->simple && j < m->x->n; j++) {
@@ -78,10 +80,10 @@ static const send_map *send_maps(const sim_stages *st, arena *tmp) {
 
 // ---- time -----------------------------------------------------------------------------------------------
 EACH void run_task(pipe *p, const sim_op *o, const u32 C) {
-  const task_map *m = &p->task[o->what];
+  const task_map *m = p->task[o->what];
   i64 *clock = p->clock + o->place * C, *in = p->value + (size_t)o->in * C,
       *out = p->value + (size_t)o->out * C;
-  if (C <= 2 && m->one) {
+  if (m->one) {
     i64 t = STAGE_NEVER;
     for (u32 c = 0; c < C; c++) t = MAX(t, clock[c] + m->from[c]);
     for (u32 c = 0; c < C; c++) t = MAX(t, in[c] + m->from[C + c]);
@@ -99,7 +101,7 @@ EACH void run_task(pipe *p, const sim_op *o, const u32 C) {
 }
 
 static void run_many(pipe *p, const sim_op *o) {
-  const task_map *m = &p->task[o->what];
+  const task_map *m = p->task[o->what];
   const u32 C = p->C, *in = p->l->many + o->in, *out = in + 1 + *in;
   i64 x[(1 + VALUES_MAX) * STAGE_CLASSES], y[(1 + VALUES_MAX) * STAGE_CLASSES];
   memcpy(x, p->clock + o->place * C, C * sizeof *x);
@@ -113,7 +115,7 @@ static void run_many(pipe *p, const sim_op *o) {
 static void run_end(pipe *p, const sim_op *o) {
   const u32 C = p->C, n = p->st->pl.nstages, *in = p->l->many + o->in, *out = in + 1 + *in,
             ends = out[1 + *out];
-  const task_map *m = &p->task[o->what];
+  const task_map *m = p->task[o->what];
   const stage_task *t = &p->st->task[o->what / n][o->what % n];
   const u32 nin = (1 + m->nin) * C, nout = (1 + m->nout) * C;
   i64 x[PORTS_MOST], y[PORTS_MOST];
@@ -131,10 +133,10 @@ static void run_end(pipe *p, const sim_op *o) {
   for (u32 k = 1; k <= *out; k++) memcpy(p->value + (size_t)out[k] * C, y + k * C, C * sizeof *y);
 }
 
-static void run_rendezvous(pipe *p, const sim_op *o, const send_map *s) {
-  const u32 C = p->C, from = o->place, to = o->out;
+static void run_rendezvous(pipe *p, u32 slot, const send_map *s) {
+  const u32 C = p->C, from = s->from, to = s->to;
   i64 *clock = s->strm ? p->channel + (size_t)s->strm * p->st->pl.nplaces * C : p->clock;
-  i64 *leaves = p->value + (size_t)o->in * C, comes[STAGE_CLASSES];
+  i64 *leaves = p->value + (size_t)slot * C, comes[STAGE_CLASSES];
   memcpy(comes, leaves, C * sizeof *comes);
   for (u32 k = 0; k < s->x->n; k++) {
     const stage_rendezvous *m = &s->x->v[k];
@@ -157,35 +159,38 @@ static void run_rendezvous(pipe *p, const sim_op *o, const send_map *s) {
   if (s->strm) memcpy(leaves, comes, C * sizeof *comes);
 }
 
-EACH void run_send(pipe *p, const sim_op *o, const u32 C) {
-  const send_map *s = &p->send[o->what];
+EACH void run_send(pipe *p, u32 what, u32 slot, const u32 C) {
+  const send_map *s = &p->send[what];
   if (!s->simple) {
-    run_rendezvous(p, o, s);
+    run_rendezvous(p, slot, s);
     return;
   }
   i64 *at = s->strm ? p->channel + (size_t)s->strm * p->st->pl.nplaces * C : p->clock,
-      *from = at + o->place * C, *to = at + o->out * C;
-  i64 *slot = p->value + (size_t)o->in * C;
+      *from = at + s->from * C, *to = at + s->to * C, *there = p->value + (size_t)slot * C;
   for (u32 c = 0; c < C; c++) {
     i64 t = MAX(from[c], to[c]);
-    if (s->strm) t = MAX(t, slot[c]);
+    if (s->strm) t = MAX(t, there[c]);
     t += s->dur[c];
     from[c] = to[c] = t;
-    if (s->strm) slot[c] = t;
+    if (s->strm) there[c] = t;
+  }
+}
+
+EACH void run_op(pipe *p, const sim_op *o, const u32 C) {
+  if (o->kind == OP_TASK) {
+    run_task(p, o, C);
+    if (o->send) run_send(p, o->send - 1, o->out, C);
+  } else if (o->kind == OP_SEND) {
+    run_send(p, o->what, o->in, C);
+  } else if (o->kind == OP_TASK_MANY) {
+    run_many(p, o);
+  } else {
+    run_end(p, o);
   }
 }
 
 EACH void run_line(pipe *p, const u32 C) {
-  for (const sim_op *o = p->l->op, *end = o + p->l->n; o < end; o++) {
-    if (o->kind == OP_TASK)
-      run_task(p, o, C);
-    else if (o->kind == OP_SEND)
-      run_send(p, o, C);
-    else if (o->kind == OP_TASK_MANY)
-      run_many(p, o);
-    else
-      run_end(p, o);
-  }
+  for (const sim_op *o = p->l->op, *end = o + p->l->n; o < end; o++) run_op(p, o, C);
 }
 
 // ---- bytes and busy time --------------------------------------------------------------------------------
@@ -358,7 +363,7 @@ static void run_ends_before(pipe *p) {
   swap_clocks(p, false);
   for (u32 w = 0; w < TASK_KINDS * st->pl.nstages; w++) {
     const stage_task *t = &st->task[w / st->pl.nstages][w % st->pl.nstages];
-    for (u32 o = 0; t->nwaits && o < (1 + p->task[w].nout) * p->C; o++) {
+    for (u32 o = 0; t->nwaits && o < (1 + p->task[w]->nout) * p->C; o++) {
       i64 time = 0;
       for (u32 k = 0; k < t->nwaits; k++) time = MAX(time, p->slot[t->wait[k]] + t->waits[o * t->nwaits + k]);
       p->waited[w][o] = time;
@@ -490,7 +495,7 @@ static bool fits_lane(const pipe *p) {
   const sim_pipeline *pl = &p->st->pl;
   if (p->C > SIMPLE_CLASSES || p->l->nmany) return false;
   for (u32 w = 0; w < TASK_KINDS * pl->nstages; w++)
-    if (p->task[w].nin > 1 || p->task[w].nout > 1) return false;
+    if (p->task[w]->nin > 1 || p->task[w]->nout > 1) return false;
   for (u32 w = 0; w < 2 * pl->nlinks; w++) {
     const u32 *n = &p->l->count[line_send_type(pl, w, false, 0)];
     if (!p->send[w].simple && n[0] + n[1] + n[2]) return false;
@@ -533,7 +538,7 @@ static bool is_training(const sim_stages *st) {
 // When the clocks of its place let the task have made something, and when the values that came did: of every output.
 // Clocks: [place * C + class].
 static void made_by(const pipe *p, const i64 *clock, const sim_op *o, i64 *by_clock, i64 *by_value) {
-  const task_map *m = &p->task[o->what];
+  const task_map *m = p->task[o->what];
   const u32 C = p->C, ni = (1 + m->nin) * C, no = (1 + m->nout) * C, *in = p->l->many + o->in;
   i64 x[(1 + VALUES_MAX) * STAGE_CLASSES];
   memcpy(x, clock + o->place * C, C * sizeof *x);
@@ -555,7 +560,7 @@ static i64 later_at_first(const pipe *now, const pipe *next, const sim_op *o) {
   i64 x[(1 + VALUES_MAX) * STAGE_CLASSES], y[COUNT_OF(x)], came[COUNT_OF(x)], by = -1;
   made_by(now, now->clock, o, x, came);
   made_by(now, next->clock, o, y, came);
-  for (u32 k = 0; k < (1 + now->task[o->what].nout) * now->C; k++) {
+  for (u32 k = 0; k < (1 + now->task[o->what]->nout) * now->C; k++) {
     if (came[k] != STAGE_NEVER || (by >= 0 && y[k] - x[k] != by)) return -1;
     if (x[k] != STAGE_NEVER) by = y[k] - x[k];
   }
@@ -567,7 +572,7 @@ static bool waits_for_values(const pipe *now, const pipe *next, i64 by, const si
   i64 x[(1 + VALUES_MAX) * STAGE_CLASSES], y[COUNT_OF(x)], came[COUNT_OF(x)];
   made_by(now, now->clock, o, x, came);
   made_by(now, next->clock, o, y, came);
-  for (u32 k = 0; k < (1 + now->task[o->what].nout) * now->C; k++)
+  for (u32 k = 0; k < (1 + now->task[o->what]->nout) * now->C; k++)
     if (x[k] > came[k] || (y[k] != STAGE_NEVER && y[k] - by > came[k])) return false;
   return true;
 }
@@ -589,25 +594,23 @@ static i64 later_from_first(const pipe *p, arena *tmp) {
   bool *met = ZNEWN(tmp, bool, st->pl.nplaces);
   u32 left = st->pl.nplaces;
   for (const sim_op *o = p->l->op, *end = o + p->l->n; left && o < end; o++) {
-    const bool send = o->kind == OP_SEND, blocks = send && !p->send[o->what].strm;
-    const u32 at = send ? o->out : o->place;
-    if (send && (by < 0 || !p->send[o->what].simple || (blocks && !met[o->place]))) return -1;
-    if (!met[at] && (blocks || !send)) {
-      for (u32 c = 0; blocks && c < C; c++) {
-        const i64 from = now.clock[o->place * C + c];
-        if (now.clock[at * C + c] > from || next.clock[at * C + c] - by > from) return -1;
-      }
-      if (!blocks && by < 0 && (at != st->pl.place[0] || (by = later_at_first(&now, &next, o)) < 0))
-        return -1;
-      if (!blocks && at != st->pl.place[0] && !waits_for_values(&now, &next, by, o)) return -1;
-      met[at] = true, left--;
+    const u32 sends = o->kind == OP_SEND ? o->what + 1 : o->send;
+    if (o->kind != OP_SEND && !met[o->place]) {
+      if (by < 0 && (o->place != st->pl.place[0] || (by = later_at_first(&now, &next, o)) < 0)) return -1;
+      if (o->place != st->pl.place[0] && !waits_for_values(&now, &next, by, o)) return -1;
+      met[o->place] = true, left--;
     }
-    if (send)
-      run_send(&now, o, C);
-    else if (o->kind == OP_TASK)
-      run_task(&now, o, C);
-    else
-      run_many(&now, o);
+    if (sends) {
+      const send_map *s = &p->send[sends - 1];
+      const bool blocks = !s->strm;
+      if (by < 0 || !s->simple || (blocks && !met[s->from])) return -1;
+      for (u32 c = 0; blocks && !met[s->to] && c < C; c++) {
+        const i64 from = now.clock[s->from * C + c];
+        if (now.clock[s->to * C + c] > from || next.clock[s->to * C + c] - by > from) return -1;
+      }
+      if (blocks && !met[s->to]) met[s->to] = true, left--;
+    }
+    run_op(&now, o, C);
   }
   for (size_t k = 0; k < (size_t)cells * st->nstreams; k++)
     if (p->channel[k] > by) return -1; // no send is earlier than that

@@ -5,13 +5,15 @@
 
 enum { SIMPLE_CLASSES = 8 }; // most rank classes of simple sends, and of lanes
 typedef struct {
-  bool one; // a[o][i] = to[o] + from[i]
+  bool one; // a[o][i] = to[o] + from[i], with one value at most that comes and one that leaves
+  bool all; // ... and every clock is later than its task began
   u32 nin, nout;
   const i64 *a; // as stage_task has it; NULL: there is no such task
-  i64 from[4], to[4];
-} task_map; // from, to: of two classes at most, with one value that comes and one that leaves
+  i64 from[2 * SIMPLE_CLASSES], to[2 * SIMPLE_CLASSES];
+} task_map;
 typedef struct {
-  bool simple; // class k to class k
+  bool simple;  // class k to class k
+  u16 from, to; // places
   i64 dur[SIMPLE_CLASSES];
   u32 strm;
   const stage_send *x;
@@ -24,7 +26,7 @@ typedef struct {
   i64 *clock;   // [place * C + class]: compute
   i64 *channel; // [(strm * places + place) * C + class]
   i64 *value;   // [slot * C + class]
-  const task_map *task;
+  const task_map *const *task;
   const send_map *send;
   // Of stages with ends of their own: slots of these, late parameters as the step before has left them, and by task
   // when what the first of its kind waits for lets it leave every output

@@ -118,12 +118,18 @@ void ending_use(arena *a, sim_stages *st, const sim_ending *e);
 enum { SLOT_NEVER, SLOT_NOBODY, SLOT_FIRST }; // a value that is never waited for; one that nobody takes
 typedef enum { OP_TASK, OP_TASK_MANY, OP_TASK_END, OP_SEND } sim_op_kind;
 typedef struct {
-  u16 kind, place; // of a send: that it comes from
+  u16 kind, place; // place: of a task
   u32 what;        // kind * stages + stage; of a send: back * links + link
-  // Slots; MANY, END: in: from there on in `many` n, n slots, m, m slots, STAGE_BEGINS and STAGE_ENDS. Of a send: its
-  // slot; where to
+  // Slots; MANY, END: in: from there on in `many` n, n slots, m, m slots, STAGE_BEGINS and STAGE_ENDS. Of a send: in:
+  // its slot
   u32 in, out;
+  // TASK: what of the send + 1 that takes its value at once, 0: there is none; the task that takes it then, by what;
+  // which pair it is of the task before it on its place and itself
+  u32 send, next, pair;
 } sim_op;
+typedef struct {
+  u32 before, what; // before: of what + 1; 0: it is the first of its place
+} sim_pair;
 typedef struct {
   u32 first, len, times; // of the word
 } sim_stretch;
@@ -136,7 +142,11 @@ struct sim_line {
   u32 n, nslots;
   const sim_op *op;
   const u32 *many;
-  u32 nmany;        // of it
+  u32 nmany;    // of it
+  bool at_once; // every value is sent by the task that makes it, and there is nothing else
+  u32 npairs;
+  const sim_pair *pair;
+  const u32 *last;  // per place: what + 1 of its last task; 0: it has none
   sim_word *word;   // per place: what it does to its memory
   const u32 *count; // per type
   u32 nreplicas, nplaces, nstages, nlinks;
