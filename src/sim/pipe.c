@@ -536,14 +536,14 @@ static bool is_training(const sim_stages *st) {
 }
 
 // When the clocks of its place let the task have made something, and when the values that came did: of every output.
-// Clocks: [place * C + class].
-static void made_by(const pipe *p, const i64 *clock, const sim_op *o, i64 *by_clock, i64 *by_value) {
+// Clocks: [place * C + class]. Returns how many outputs there are.
+static u32 made_by(const pipe *p, const i64 *clock, const sim_op *o, i64 *by_clock, i64 *by_value) {
   const task_map *m = p->task[o->what];
-  const u32 C = p->C, ni = (1 + m->nin) * C, no = (1 + m->nout) * C, *in = p->l->many + o->in;
+  const u32 C = p->C, ni = (1 + m->nin) * C, no = (1 + m->nout) * C;
+  const u32 *in = o->kind == OP_TASK ? &o->in : p->l->many + o->in + 1;
   i64 x[(1 + VALUES_MAX) * STAGE_CLASSES];
   memcpy(x, clock + o->place * C, C * sizeof *x);
-  for (u32 k = 1; k <= m->nin; k++)
-    memcpy(x + k * C, p->value + (size_t)(o->kind == OP_TASK ? o->in : in[k]) * C, C * sizeof *x);
+  for (u32 k = 1; k <= m->nin; k++) memcpy(x + k * C, p->value + (size_t)in[k - 1] * C, C * sizeof *x);
   for (u32 k = 0; k < no; k++) {
     const i64 *a = m->a + (size_t)k * ni;
     by_clock[k] = by_value[k] = STAGE_NEVER;
@@ -552,6 +552,7 @@ static void made_by(const pipe *p, const i64 *clock, const sim_op *o, i64 *by_cl
       if (a[i] != STAGE_NEVER && x[i] >= 0) *to = MAX(*to, x[i] + a[i]);
     }
   }
+  return no;
 }
 
 // The first task of the first stage's place, which waits for no value: by how much later all that it makes is in
@@ -559,8 +560,8 @@ static void made_by(const pipe *p, const i64 *clock, const sim_op *o, i64 *by_cl
 static i64 later_at_first(const pipe *now, const pipe *next, const sim_op *o) {
   i64 x[(1 + VALUES_MAX) * STAGE_CLASSES], y[COUNT_OF(x)], came[COUNT_OF(x)], by = -1;
   made_by(now, now->clock, o, x, came);
-  made_by(now, next->clock, o, y, came);
-  for (u32 k = 0; k < (1 + now->task[o->what]->nout) * now->C; k++) {
+  const u32 n = made_by(now, next->clock, o, y, came);
+  for (u32 k = 0; k < n; k++) {
     if (came[k] != STAGE_NEVER || (by >= 0 && y[k] - x[k] != by)) return -1;
     if (x[k] != STAGE_NEVER) by = y[k] - x[k];
   }
@@ -571,8 +572,8 @@ static i64 later_at_first(const pipe *now, const pipe *next, const sim_op *o) {
 static bool waits_for_values(const pipe *now, const pipe *next, i64 by, const sim_op *o) {
   i64 x[(1 + VALUES_MAX) * STAGE_CLASSES], y[COUNT_OF(x)], came[COUNT_OF(x)];
   made_by(now, now->clock, o, x, came);
-  made_by(now, next->clock, o, y, came);
-  for (u32 k = 0; k < (1 + now->task[o->what]->nout) * now->C; k++)
+  const u32 n = made_by(now, next->clock, o, y, came);
+  for (u32 k = 0; k < n; k++)
     if (x[k] > came[k] || (y[k] != STAGE_NEVER && y[k] - by > came[k])) return false;
   return true;
 }
