@@ -559,8 +559,8 @@ static u32 made_by(const pipe *p, const i64 *clock, const sim_op *o, i64 *by_clo
 // the next step; -1: not all by as much.
 static i64 later_at_first(const pipe *now, const pipe *next, const sim_op *o) {
   i64 x[(1 + VALUES_MAX) * STAGE_CLASSES], y[COUNT_OF(x)], came[COUNT_OF(x)], by = -1;
-  made_by(now, now->clock, o, x, came);
-  const u32 n = made_by(now, next->clock, o, y, came);
+  const u32 n = made_by(now, now->clock, o, x, came), again = made_by(now, next->clock, o, y, came);
+  assert(n == again);
   for (u32 k = 0; k < n; k++) {
     if (came[k] != STAGE_NEVER || (by >= 0 && y[k] - x[k] != by)) return -1;
     if (x[k] != STAGE_NEVER) by = y[k] - x[k];
@@ -571,8 +571,8 @@ static i64 later_at_first(const pipe *now, const pipe *next, const sim_op *o) {
 // Does nothing that the task makes wait for the clocks of its place, in this step and in the next, `by` later?
 static bool waits_for_values(const pipe *now, const pipe *next, i64 by, const sim_op *o) {
   i64 x[(1 + VALUES_MAX) * STAGE_CLASSES], y[COUNT_OF(x)], came[COUNT_OF(x)];
-  made_by(now, now->clock, o, x, came);
-  const u32 n = made_by(now, next->clock, o, y, came);
+  const u32 n = made_by(now, now->clock, o, x, came), again = made_by(now, next->clock, o, y, came);
+  assert(n == again);
   for (u32 k = 0; k < n; k++)
     if (x[k] > came[k] || (y[k] != STAGE_NEVER && y[k] - by > came[k])) return false;
   return true;
