@@ -62,23 +62,24 @@ u32 classes_dim(const classes *k, func f, value v, u32 dim, u32 *id, u32 cap);
 // (fixed), an index that is computed and not given (rows of a table that must exist). A cut is a split that
 // must remain possible: `ways` pieces at `stride` within the class. keep: what an extent has in common with
 // this number it shall keep (axes that may split it without a cut). many: an extent that has so many elements
-// shall keep as many (ranks that they may be dealt out to). The program must have been verified and is only
-// read; k is of this very program.
+// shall keep as many (ranks that they may be dealt out to). copies: that there are of main's parameters, gradients and
+// states among them. The program must have been verified and is only read; k is of this very program.
 typedef struct {
   u32 id;
   i64 stride;
   u32 ways;
 } class_cut;
 typedef struct shrinking shrinking;
-shrinking *shrink_new(arena *a, prog *p, const classes *k, const class_cut *cut, u32 ncuts, i64 keep,
-                      i64 many);
+shrinking *shrink_new(arena *a, prog *p, const classes *k, const class_cut *cut, u32 ncuts, i64 keep, i64 many,
+                      double copies);
 void shrink_pin(shrinking *s, u32 id); // this class keeps its extent
-// Elements of all values with calls expanded (parameters of main count 5 times: gradients, states) and points
+// Elements of all values with calls expanded (parameters of main as often as there are copies) and points
 // of all iteration spaces, at the extents as they are now.
 void shrink_cost(const shrinking *s, double *elems, double *points);
-// Shrinks class by class, always the one that helps most, until neither is more. False if all that is left is
-// pinned.
+// Shrinks class by class to the least extents, always the one that helps most, until neither is more. False if all that
+// is left is pinned.
 bool shrink_until(shrinking *s, double elems, double points);
+void shrink_grow(shrinking *s, double elems, double points); // then: gives back what there is room for
 i64 shrink_extent(const shrinking *s, u32 id);             // as it is now
 i64 shrink_stride(const shrinking *s, u32 id, i64 stride); // what a cut's stride has become
 // A copy with these extents, same functions, instructions and values; constant elements become the corner of

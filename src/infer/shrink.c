@@ -31,7 +31,9 @@ struct shrinking {
   prog *p;
   const classes *k;
   u32 nclasses;
+  i64 keep;
   class_state *c; // [0] unused
+  VEC(u32) order; // of classes, as they were shrunk
   VEC(term) terms;
   VEC(u32) ids;
   double *calls; // per function: how often it runs; 0: not reachable
@@ -310,15 +312,15 @@ static void settle(shrinking *s) {
 
 // ---- shrinking -----------------------------------------------------------------------------------------
 shrinking *shrink_new(arena *a, prog *p, const classes *k, const class_cut *cut, u32 ncuts, i64 keep,
-                      i64 many) {
+                      i64 many, double copies) {
   shrinking *s = NEW(a, shrinking);
-  *s = (shrinking){.a = a, .tmp = arena_new(), .p = p, .k = k, .nclasses = classes_count(k)};
+  *s = (shrinking){.a = a, .tmp = arena_new(), .p = p, .k = k, .nclasses = classes_count(k), .keep = keep};
   s->c = ZNEWN(a, class_state, s->nclasses + 1);
   for (u32 id = 1; id <= s->nclasses; id++) make_digits(s, id, cut, ncuts, keep, many);
   trace(s);
   for (u32 f = 1; f < p->funcs.n; f++)
     for (u32 i = 0; s->calls[f] > 0 && i < p->funcs.v[f]->body.n; i++) look_at(s, (func){f}, i);
-  for (value v = 1; v <= func_get(p, p->main)->nparams; v++) add_value(s, p->main, v, 5);
+  for (value v = 1; v <= func_get(p, p->main)->nparams; v++) add_value(s, p->main, v, copies);
   arena_free(s->tmp);
   s->tmp = NULL;
   return s;
@@ -333,6 +335,27 @@ void shrink_cost(const shrinking *s, double *elems, double *points) {
     for (u32 k = 0; k < s->terms.v[t].n; k++) x *= (double)s->c[s->ids.v[s->terms.v[t].first + k]].now;
     *(s->terms.v[t].points ? points : elems) += x;
   }
+}
+
+static bool fits(const shrinking *s, double elems, double points) {
+  double e, x;
+  shrink_cost(s, &e, &x);
+  return e <= elems && x <= points;
+}
+
+// Gives a digit of a class back as much as there is room for, to twice what it is at most: it shares with `keep` what
+// the whole one shares. False: nothing.
+static bool grow_digit(shrinking *s, class_state *c, u32 k, double elems, double points) {
+  const i64 whole = c->bound[k + 1] / c->bound[k], was = c->digit[k], rest = c->now / was;
+  for (i64 d = MIN(whole, 2 * was); d > was; d--) {
+    if (gcd_i64(d, s->keep) != gcd_i64(whole, s->keep)) continue;
+    c->now = rest * d;
+    if (!fits(s, elems, points)) continue;
+    c->digit[k] = d;
+    return true;
+  }
+  c->now = rest * was;
+  return false;
 }
 
 bool shrink_until(shrinking *s, double elems, double points) {
@@ -355,11 +378,23 @@ bool shrink_until(shrinking *s, double elems, double points) {
     }
     if (!best) break;
     s->c[best].now = s->c[best].least, s->c[best].small = true;
+    *vec_push(s->a, &s->order) = best;
     settle(s);
   }
   arena_free(s->tmp);
   s->tmp = NULL;
   return e <= elems && x <= points;
+}
+
+void shrink_grow(shrinking *s, double elems, double points) {
+  for (bool again = true; again;) {
+    again = false;
+    for (u32 n = 0; n < s->order.n; n++) {
+      class_state *c = &s->c[s->order.v[n]];
+      for (u32 k = c->ncuts; k-- > 0 && c->small;)
+        if (!c->stays[k]) again |= grow_digit(s, c, k, elems, points);
+    }
+  }
 }
 
 i64 shrink_extent(const shrinking *s, u32 id) { return s->c[id].now; }

@@ -16,6 +16,7 @@
 
 static const double FLOOR_OWN = 1e-3, FLOOR_ALL = 1e-5;
 static const double EXECUTIONS = 5e7; // some minutes
+static const double ALIVE = 0.7;      // so much of all values is alive at the peak of a step
 enum { OTHER_INPUTS = 2 };
 
 static const char *result_name(const prog *p, arena *a, u32 k) {
@@ -29,18 +30,21 @@ bool plan_evaluate(const prog *src, const prog *p, u64 seed, arena *a, plan_numb
       n = func_get(p, p->main)->rets.n;
   bool many = mesh_count(p->sp) && mesh_get(p->sp, (mesh){1})->nranks > 1;
   assert(np >= ns);
-  eval_array *in = NEWN(a, eval_array, np + 1);
+  arena *tmp = arena_new();
+  eval_array *in = NEWN(tmp, eval_array, np + 1);
   *out = (plan_numbers){n, NEWN(a, const char *, n + 1), NEWN(a, eval_array, n + 1)};
   for (u32 k = 0; k < n; k++) out->name[k] = result_name(p, a, k);
   // Uses tell what an input must be like, and the source shows them plainest; states come from the program
   // itself.
-  if (!eval_telling(p, seed, in, np, a) || !eval_telling(src, seed, in, ns, a)) return false;
-  eval_masters(p, in);
-  return eval_run(p,
-                  &(eval_opts){.as_f64 = true,
-                               .threads = cpu_count(),
-                               .title = many ? "running the plan" : "running the model"},
-                  in, np, out->v, n, a);
+  bool ok = eval_telling(p, seed, in, np, tmp) && eval_telling(src, seed, in, ns, tmp);
+  if (ok) eval_masters(p, in);
+  ok = ok && eval_run(p,
+                      &(eval_opts){.as_f64 = true,
+                                   .threads = cpu_count(),
+                                   .title = many ? "running the plan" : "running the model"},
+                      in, np, out->v, n, a);
+  arena_free(tmp);
+  return ok;
 }
 
 // ---- comparison ----------------------------------------------------------------------------------------
@@ -194,10 +198,12 @@ static bool compare_plans(planner *pl, const plan *pn, cost_model *k, const veri
   prog *ref = dist && is_feasible(dist) ? plan_apply(pl, one, k) : NULL;
   plan_numbers want, got;
   const u32 before = diag_count(pl->src->c);
+  arena *own = arena_new();
   bool ok = ref && plan_evaluate(pl->src, ref, o->seed, a, &want) &&
-            evaluate_plan(pl->src, pn, dist, o, a, &got) &&
-            plan_compare(pl->src->c, &want, &got, o->tolerance, a, r) &&
-            tell(pl->src, ref, o->seed, &want, before, a, r);
+            evaluate_plan(pl->src, pn, dist, o, own, &got) &&
+            plan_compare(pl->src->c, &want, &got, o->tolerance, a, r);
+  arena_free(own);
+  ok = ok && tell(pl->src, ref, o->seed, &want, before, a, r);
   if (dist) prog_free(dist);
   if (ref) prog_free(ref);
   return ok;
@@ -271,7 +277,33 @@ static i64 most_ranks(const plan *pn, u32 stage) {
   return most;
 }
 
-static shrinking *shrink_under(planner *pl, const plan *pn, arena *a, const classes *k, u32 stage) {
+// Copies of the model's parameters at once: those that go in with their states, and what comes out of them, of the
+// reference and once more; and what ranks have of each other's.
+static double copies_of(const prog *src, const plan *pn, const prog *dist) {
+  const func_info *f = func_get(src, src->main), *g = func_get(dist, dist->main);
+  double elems = 1, states = 0, whole = 1, local = 1;
+  for (u32 k = 0; k < f->nparams; k++) {
+    const shape *s = &val_type(src, f, k + 1)->s;
+    optim_state st;
+    elems += (double)shape_elems(s);
+    for (u32 i = 0; pn->train && f->params.v[k].r == ROLE_WEIGHT && optim_state_find(&pn->optim, s, i, &st);
+         i++)
+      states += (double)shape_elems(&st.s);
+  }
+  for (u32 k = 0; k < g->nparams; k++) {
+    const type_info *t = val_type(dist, g, k + 1);
+    const layout_info *l = layout_get(dist->sp, t->lay);
+    double ways = 1;
+    for (u32 i = 0; i < l->nsplit; i++) ways *= axis_size(dist->sp, l->split[i].axis);
+    whole += (double)shape_elems(&t->s);
+    local += (double)shape_elems(&t->s) / ways * group_get(dist->sp, t->g)->nranks;
+  }
+  const double in = 1 + states / elems, out = pn->train ? in + 1 : 0;
+  return 2 * (in + out) + local / whole - 1;
+}
+
+static shrinking *shrink_under(planner *pl, const plan *pn, arena *a, const classes *k, u32 stage,
+                               double copies) {
   class_cut *cuts = NEWN(a, class_cut, pn->ntrans + 1);
   split_of *s = NEWN(a, split_of, pn->ntrans + 1);
   bool *found = NEWN(a, bool, pn->ntrans + 1);
@@ -281,7 +313,8 @@ static shrinking *shrink_under(planner *pl, const plan *pn, arena *a, const clas
     if (found[i] && s[i].stride)
       cuts[n++] = (class_cut){s[i].id[s[i].at], s[i].stride, plan_parts(&pn->axes[pn->trans[i].axis - 1])};
   }
-  shrinking *sh = shrink_new(a, pl->src, k, cuts, n, common_divisor(pn, stage), most_ranks(pn, stage));
+  shrinking *sh =
+      shrink_new(a, pl->src, k, cuts, n, common_divisor(pn, stage), most_ranks(pn, stage), copies);
   for (u32 i = 0; i < pn->ntrans; i++)
     for (u32 j = 0; !found[i] && j < s[i].n; j++) shrink_pin(sh, s[i].id[j]);
   return sh;
@@ -319,25 +352,40 @@ static bool compare_smaller(planner *pl, const plan *pn, cost_model *k, const ve
 
 bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *o, arena *a,
                  verify_report *r) {
-  static const double elem_bytes =
-      0.7 * sizeof(double); // so much of all values is alive at the peak of a step
-  double memory = o->memory_bytes > 0 ? (double)o->memory_bytes : 1e9,
-         points = o->points > 0 ? o->points : 2e9;
+  static const double elem_bytes = ALIVE * sizeof(double);
+  double memory = o->memory_bytes > 0 ? (double)o->memory_bytes : 1e9, points = o->points > 0 ? o->points
+                                                                                : o->memory_bytes > 0 ? 1e18
+                                                                                                      : 2e9;
   double elems, most;
   pl = planner_formed(pl, pn);
   if (!pl) return false;
   const classes *c = planner_classes(pl);
+  prog *dist = plan_apply(pl, pn, k);
+  if (!dist) return false;
+  const double copies = copies_of(pl->src, pn, dist) / ALIVE;
+  prog_free(dist);
   for (u32 stage = 0; stage < 3; stage++) {
-    shrinking *sh = shrink_under(pl, pn, a, c, stage);
+    shrinking *sh = shrink_under(pl, pn, a, c, stage, copies);
     shrink_cost(sh, &elems, &most);
     if (elems * elem_bytes <= memory && most <= points) return compare_plans(pl, pn, k, o, a, r);
-    if (shrink_until(sh, memory / elem_bytes, points)) return compare_smaller(pl, pn, k, o, sh, a, r);
+    if (shrink_until(sh, memory / elem_bytes, points)) {
+      if (o->memory_bytes > 0) shrink_grow(sh, memory / elem_bytes, points);
+      return compare_smaller(pl, pn, k, o, sh, a, r);
+    }
     shrink_cost(sh, &elems, &most);
   }
-  diag(pl->src->c, E_LIMIT, func_get(pl->src, pl->src->main)->where,
-       "even at the smallest extents that the plan allows, running the model takes %.1f MB and %.2g steps of "
-       "arithmetic; %.1f MB and %.2g are allowed",
-       elems * elem_bytes / 1e6, most, memory / 1e6, points);
+  const loc where = func_get(pl->src, pl->src->main)->where;
+  if (most <= points)
+    diag(pl->src->c, E_LIMIT, where,
+         "even at the smallest extents that the plan allows, running the model takes %.1f MB; %.1f MB are "
+         "allowed",
+         elems * elem_bytes / 1e6, memory / 1e6);
+  else
+    diag(pl->src->c, E_LIMIT, where,
+         "even at the smallest extents that the plan allows, running the model takes %.1f MB and %.2g steps "
+         "of "
+         "arithmetic; %.1f MB and %.2g are allowed",
+         elems * elem_bytes / 1e6, most, memory / 1e6, points);
   if (elems * elem_bytes > memory && most <= points)
     diag_hint(pl->src->c, "--memory %.0fMB, or a model with fewer layers or a smaller batch",
               elems * elem_bytes / 1e6 + 1);

@@ -418,7 +418,7 @@ typedef struct {
   double tolerance; // relative; 0: 1e-9
   i64 memory_bytes; // of the evaluator; 0: 1 GB. What needs more is shrunk letter by letter under the same
                     // plan
-  double points;    // of all iteration spaces, forward; 0: 2e9. The same
+  double points;    // of all iteration spaces, forward; 0: 2e9, or any where memory_bytes is said. The same
 } verify_opts;
 // Every output, gradient, updated weight and state of the distributed program against the single-device
 // program's. False and diagnostics if that was not possible; r->passed, with E_DIFFERS if it is false, says

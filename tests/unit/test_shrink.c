@@ -31,7 +31,7 @@ TEST(shrink_keeps_cuts) {
   u32 heads = class_at(&m, k, "h.0.attn.qkv", 1, 1), batch = class_at(&m, k, "tokens", 0, 0);
   CHECK_EQ_I64(classes_get(k, heads)->extent, 24);
   class_cut cuts[] = {{heads, 6, 4}, {batch, 8, 2}, {batch, 2, 4}};
-  shrinking *s = shrink_new(m.a, m.p, k, cuts, COUNT_OF(cuts), 2, 1);
+  shrinking *s = shrink_new(m.a, m.p, k, cuts, COUNT_OF(cuts), 2, 1, 5);
   double elems, points, before;
   shrink_cost(s, &before, &points);
   CHECK(!shrink_until(s, 1, 1));
@@ -45,6 +45,15 @@ TEST(shrink_keeps_cuts) {
                             "(h.0.attn.qkv[1]), 6144 -> 8 (h.0.mlp.up[1]), "
                             "50257 -> 9 (wte[0])");
   prog *q = shrink_program(s, UINT32_MAX);
+  CHECK_MSG(q != NULL, "%s", diag_render(m.c, m.a));
+  if (q) prog_free(q);
+  // What there is room for comes back, no more, and cuts still fit.
+  double more;
+  shrink_grow(s, 50 * elems, 1e18);
+  shrink_cost(s, &more, &points);
+  CHECK_MSG(more <= 50 * elems && more > 25 * elems, "%g of %g", more, 50 * elems);
+  CHECK(shrink_extent(s, batch) % 16 == 0 && shrink_extent(s, heads) % (4 * shrink_stride(s, heads, 6)) == 0);
+  q = shrink_program(s, UINT32_MAX);
   CHECK_MSG(q != NULL, "%s", diag_render(m.c, m.a));
   if (q) prog_free(q);
   close_model(&m);
@@ -76,7 +85,7 @@ TEST(shrink_families) {
       model m = open_model(names[i], 16, 0);
       optim_opts sgd = optim_default(OPTIM_SGD);
       if (train) CHECK(pass_train(m.p, &sgd, true));
-      shrinking *s = shrink_new(m.a, m.p, classes_of(m.a, m.p), NULL, 0, 1, 1);
+      shrinking *s = shrink_new(m.a, m.p, classes_of(m.a, m.p), NULL, 0, 1, 1, 5);
       double before, elems, points;
       shrink_cost(s, &before, &points);
       shrink_until(s, 1, 1);

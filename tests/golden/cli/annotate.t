@@ -47,27 +47,28 @@ error[E0512]: 3 devices cannot be divided into replicas of the model of 2 (1 + 1
 $ heddle verify resnet50:vocab=64 --memory 50MB --batch 8 --seq 32 --train --annotate examples/annotations/classes.yaml --devices 4
 model      resnet50:vocab=64
 plan       features: replicate(4), head: split(4)
-shrunk     256 -> 8 (stage1.0.conv3[0]), 512 -> 8 (stage2.0.conv3[0]),
-           256 -> 8 (stage3.0.conv1[0]), 1024 -> 8 (stage3.0.conv3[0]),
-           256 -> 8 (stage3.1.conv1[0]), 512 -> 8 (stage4.0.conv1[0]),
-           2048 -> 8 (stage4.0.conv3[0]), 512 -> 8 (stage4.1.conv1[0])
+shrunk     256 -> 8 (stage1.0.conv3[0]), 128 -> 8 (stage2.0.conv1[0]),
+           512 -> 8 (stage2.0.conv3[0]), 128 -> 8 (stage2.1.conv1[0]),
+           256 -> 8 (stage3.0.conv1[0]), 1024 -> 16 (stage3.0.conv3[0]),
+           256 -> 8 (stage3.1.conv1[0]), 512 -> 12 (stage4.0.conv1[0]),
+           2048 -> 16 (stage4.0.conv3[0]), 512 -> 16 (stage4.1.conv1[0])
 results    323
-elements   1,963,681
-worst      9.74152e-13
+elements   1,085,265
+worst      1.95608e-12
 tolerance  1e-09
 verdict    equal: the plan computes what the model computes, at the extents given above
 
 result                 elements  largest difference     relative
-stem.grad                 9,408         1.86347e-20  9.74152e-13
-stage3.0.conv3.g.grad         8         3.81165e-21  6.23115e-13
-stage3.1.conv3.grad       2,048         1.35525e-20  6.03061e-13
-stage3.5.conv2.grad      18,432         4.06576e-20  5.17616e-13
-stage4.1.conv2.grad      36,864         5.42101e-19  4.60882e-13
-stage2.1.conv2.b.grad       128         8.47033e-21  4.58647e-13
-stage3.0.conv2.grad      18,432         9.31736e-21  4.45543e-13
-stage2.1.conv1.grad       1,024         1.10114e-20  4.34013e-13
-stage1.0.conv2.grad      36,864          7.6233e-21  4.19334e-13
-stage3.3.conv3.grad       2,048         4.06576e-20  4.11994e-13
+stage1.2.conv2.grad      36,864         1.73472e-18  1.95608e-12
+stage1.1.conv2.grad      36,864          1.6263e-18    1.669e-12
+stem.grad                 9,408          2.1684e-18  1.59951e-12
+stage1.1.conv1.grad         512         1.51788e-18  1.37035e-12
+stage1.0.conv2.grad      36,864         2.60209e-18  1.15226e-12
+stage1.0.conv1.grad       4,096         1.30104e-18  1.06228e-12
+stage3.0.conv2.grad      18,432         6.07153e-18  9.47728e-13
+stage2.3.conv2.g.grad       128         5.42101e-19  4.28368e-13
+stage2.3.conv2.grad       9,216         6.07153e-18  4.07495e-13
+stage3.2.conv2.grad      18,432         1.30104e-18  3.87794e-13
 ... and 313 more
 $ heddle sim resnet50:vocab=100000 --batch 256 --train --annotate examples/annotations/classes.yaml --machine dgx-a100-80 | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
 model           resnet50:vocab=100000
@@ -83,15 +84,15 @@ features     head  686 MiB       0 B  no
 $ sed 's/match: head/name: head, instructions: 22-24/' examples/annotations/classes.yaml > a.yaml; heddle verify resnet50:vocab=64 --memory 50MB --batch 8 --seq 32 --train --annotate a.yaml --devices 4 | head -11; heddle sim resnet50:vocab=100000 --batch 256 --train --annotate a.yaml --machine dgx-a100-80 | sed -n '/^bridge/,/^$/p'
 model      resnet50:vocab=64
 plan       features: replicate(4), head: split(4)
-shrunk     256 -> 8 (stage1.0.conv3[0]), 512 -> 8 (stage2.0.conv3[0]),
-           256 -> 8 (stage3.0.conv1[0]), 1024 -> 8 (stage3.0.conv3[0]),
-           256 -> 8 (stage3.1.conv1[0]), 512 -> 8 (stage4.0.conv1[0]),
-           2048 -> 8 (stage4.0.conv3[0]), 512 -> 8 (stage4.1.conv1[0])
+shrunk     256 -> 8 (stage1.0.conv3[0]), 128 -> 8 (stage2.0.conv1[0]),
+           512 -> 8 (stage2.0.conv3[0]), 128 -> 8 (stage2.1.conv1[0]),
+           256 -> 8 (stage3.0.conv1[0]), 1024 -> 16 (stage3.0.conv3[0]),
+           256 -> 8 (stage3.1.conv1[0]), 512 -> 12 (stage4.0.conv1[0]),
+           2048 -> 16 (stage4.0.conv3[0]), 512 -> 16 (stage4.1.conv1[0])
 results    323
-elements   1,963,681
-worst      9.74152e-13
+elements   1,085,265
+worst      1.95608e-12
 tolerance  1e-09
-verdict    equal: the plan computes what the model computes, at the extents given above
 bridge from  to     forward  backward  fused
 features     head  14.0 MiB       0 B  no
 

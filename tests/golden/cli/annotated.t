@@ -57,15 +57,15 @@ $ heddle import resnet50:vocab=64 --batch 8 --seq 32 -o plain.heddle; sed -e '1i
 $ heddle verify a.heddle --memory 50MB --train --devices 4 | head -11
 model      a.heddle
 plan       features: replicate(4), head: split(4)
-shrunk     256 -> 8 (stage1.0.conv3[0]), 512 -> 8 (stage2.0.conv3[0]),
-           256 -> 8 (stage3.0.conv1[0]), 1024 -> 8 (stage3.0.conv3[0]),
-           256 -> 8 (stage3.1.conv1[0]), 512 -> 8 (stage4.0.conv1[0]),
-           2048 -> 8 (stage4.0.conv3[0]), 512 -> 8 (stage4.1.conv1[0])
+shrunk     256 -> 8 (stage1.0.conv3[0]), 128 -> 8 (stage2.0.conv1[0]),
+           512 -> 8 (stage2.0.conv3[0]), 128 -> 8 (stage2.1.conv1[0]),
+           256 -> 8 (stage3.0.conv1[0]), 1024 -> 16 (stage3.0.conv3[0]),
+           256 -> 8 (stage3.1.conv1[0]), 512 -> 12 (stage4.0.conv1[0]),
+           2048 -> 16 (stage4.0.conv3[0]), 512 -> 16 (stage4.1.conv1[0])
 results    323
-elements   1,963,681
-worst      9.74152e-13
+elements   1,085,265
+worst      1.95608e-12
 tolerance  1e-09
-verdict    equal: the plan computes what the model computes, at the extents given above
 ## Example 3: task graphs that the planner draws.
 $ heddle import gpt2:layers=4,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 -o plain.heddle; sed -e '1i config num_task_graph = 2, num_micro_batch = 4, auto_parallel = true' plain.heddle > a.heddle; heddle verify a.heddle --train --devices 4 | head -7
 model      a.heddle

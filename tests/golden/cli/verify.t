@@ -47,16 +47,16 @@ result 0        32                   0         0
 $ heddle verify gpt2 --train --memory 20MB | head -12
 model      gpt2
 plan       dp=1 tp=1 pp=1
-shrunk     1024 -> 8 (tokens[1]), 768 -> 8 (wte[1]), 64 -> 8 (h.0.attn.qkv[1]),
-           3072 -> 8 (h.0.mlp.up[1]), 50257 -> 8 (wte[0])
+shrunk     1024 -> 15 (tokens[1]), 768 -> 10 (wte[1]), 64 -> 8 (h.0.attn.qkv[1]),
+           3072 -> 11 (h.0.mlp.up[1]), 50257 -> 29 (wte[0])
 results    297
-elements   101,601
+elements   127,157
 worst      0
 tolerance  1e-09
 verdict    equal: the plan computes what the model computes, at the extents given above
 
 result                  elements  largest difference  relative
-h.0.attn.out.bias.grad         8                   0         0
+h.0.attn.out.bias.grad        10                   0         0
 ## Batch norm: over a rank's microbatch, over all ranks of it, and as a plan file says it.
 $ heddle verify examples/batchnorm.heddle --train --data 4 --microbatches 2 | head -7
 model       examples/batchnorm.heddle

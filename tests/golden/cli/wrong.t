@@ -252,9 +252,9 @@ $ heddle verify gpt2 --data 2 --tolerance 0
 error[E0801]: --tolerance must be a number above 0; got '0'
 [2]
 $ heddle verify gpt2 --data 8 --batch 8 --memory 1kB
-error[E0901]: even at the smallest extents that the plan allows, running the model takes 6.4 MB and 3.1e+06 steps of arithmetic; 0.0 MB and 2e+09 are allowed
+error[E0901]: even at the smallest extents that the plan allows, running the model takes 8.0 MB; 0.0 MB are allowed
   --> gpt2
-  hint: --memory 7MB, or a model with fewer layers or a smaller batch
+  hint: --memory 9MB, or a model with fewer layers or a smaller batch
 [1]
 $ heddle explain e0801
 E0801 (error): wrong usage of the command line
