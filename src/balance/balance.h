@@ -138,24 +138,31 @@ typedef struct {
 balance_fault balance_stages(arena *a, const balance_line *in, balance_cuts *out);
 
 // Several chunks on a place, for interleaved schedules: chunk c of place r is stage c * nplaces + r, as in
-// sched.h, or where `place` says. What a place does is then a sum over chunks, which all passes through the same order of devices
-// share: what a set of devices reaches no longer says enough, so balance_stages does not do it. Here the
-// order is given. With one chunk on a place sends and memory count as in balance_stages; with several they are left out:
-// what a chunk keeps is the schedule's.
+// sched.h, or where `place` says. What a place does is then a sum over chunks, which all passes through the same
+// order of devices share: what a set of devices reaches no longer says enough, so balance_stages does not do it.
+// Here the order is given.
 //
-// What a microbatch waits for in the end is the busiest place, tau_ps; of cuts with the same, a shorter longest
-// chunk (longest_ps) fills the pipeline sooner, and then the less the sum of squares of the chunks' times is the
-// better. With one chunk on a place the result is exact in all three (of those that are left, the fewest layers
-// in the first chunk, then in the second, ..); a send that takes longer than all chunks is the longest. But with `micro`
-// microbatches, if that is not 0, the least of
+// With one chunk on a place and `micro` microbatches, exactly (below 2^62) the cuts with the least
 //
-//   sum over all t_i and sends + max over all (micro - 1) t_i + once_i, and (micro - 1) sends
+//   sum over all t_i and ways * send_i
+//   + max over all (micro - 1) t_i + once_i, (micro - 1) send_i, and r_i * (sum of t_j and ways * send_j, j >= i)
 //
-// comes first, again exactly (below 2^62): with few of them layers are worth more on fast places than tau is, and what
-// a place does once a step is worth as much. With several chunks, tau_ps may be more than it need be: for limits of 1
-// to 9 times the least longest chunk, cuts with the least sum of squares are evened out by handing layers from stage to stage while the busiest of the places concerned gets less
-// to do; the best of these is taken. No cuts have less than tau_bound_ps, found as above. O(chunks * layers^2 +
-// rounds * chunks^3). BALANCE_STAGES: fewer layers than chunks. BALANCE_MEMORY: no cuts fit.
+// With few microbatches layers are worth more on fast places than tau is, and what a place does once a step is worth
+// as much. r_i is floor((micro - 1) / alive_i) where stages wait (`waits`): with alive_i microbatches under way
+// stage i begins no other one before one of them has come back. Of cuts that take the same those with the shortest
+// longest stage; of these the fewest layers in the first stage, then in the second, .. O(stages * layers) for each limit
+// of the longest that is tried: tens, mostly.
+//
+// With several chunks, or any number of microbatches (0), sends, memory and what comes once are left out: what a chunk
+// keeps is the schedule's. What a microbatch waits for in the end is the busiest place, tau_ps; of cuts with the same, a
+// shorter longest chunk (longest_ps) fills the pipeline sooner, and then the less the sum of squares of the chunks' times
+// is the better. One chunk on a place is exact in all three. With several, tau_ps may be more than it need be: for
+// limits of 1 to 9 times the least longest chunk, cuts with the least sum of squares are evened out by handing layers
+// from stage to stage while the busiest of the places concerned gets less to do; the best of these is taken.
+// O(chunks * layers^2 + rounds * chunks^3).
+//
+// No cuts have less than tau_bound_ps, found as above. BALANCE_STAGES: fewer layers than chunks. BALANCE_MEMORY: no
+// cuts fit.
 typedef struct {
   u32 nlayers, nkinds, nplaces, nchunks; // chunks of one place
   const u32 *kind;                       // by place
@@ -167,11 +174,11 @@ typedef struct {
   const i64 *const *send_ps;
   u32 ways;
   const i64 *const *once_ps; // [kind][layer]: what it takes once a step, behind the last microbatch
-  // Bytes, with memory_bytes: by place. By layer: what lies there, what every microbatch on its way keeps, and what it
-  // takes besides while it runs, of which the most of a place counts. alive: microbatches on their way, by stage; NULL:
-  // those of 1F1B.
+  // Bytes, with memory_bytes: by place. By layer: what lies there, what every microbatch under way keeps, and what it
+  // takes besides while it runs, of which the most of a place counts.
   const i64 *memory_bytes, *fixed_bytes, *kept_bytes, *work_bytes;
-  const u32 *alive;
+  const u32 *alive; // microbatches under way, by stage; NULL: those of 1F1B
+  bool waits;       // for one to come back, with so many under way
 } balance_passes;
 typedef struct {
   const u32 *end; // by stage: one past its last layer

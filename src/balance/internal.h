@@ -93,6 +93,10 @@ typedef struct {
 // The least sum of a plan under tau, if it is not more than `most`. Everything is allocated in a.
 void line_sums(line *l, arena *a, i64 tau, i64 most, sums *out);
 
+// One chunk on each place, with micro: balance_chunks. Times by kind and cut, of the layers before it.
+balance_fault chunks_in_order(arena *tmp, const balance_passes *in, const i64 *time, const i64 *once,
+                              u32 *end);
+
 // Stages of a plan, first stage first: kind and end of at most `most` of them. Return how many.
 u32 path_of_sums(const sums *s, u32 *kind, u32 *end);  // with the least sum; line_limit is still that of s
 u32 path_of_reach(const line *l, u32 *kind, u32 *end); // with the fewest stages; reach is 0 for some state

@@ -563,8 +563,14 @@ typedef struct {
   i64 longest, squares, tau, total, work[LAYERS];
 } chunk_price;
 
+static u32 alive_chunks(const balance_passes *in, u32 s) {
+  const u32 left = in->nplaces - s;
+  return in->alive ? in->alive[s] : in->micro && in->micro < left ? in->micro : left;
+}
+
 static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
   chunk_price p = {0};
+  i64 before[LAYERS * LAYERS];
   i64 behind = 0;
   for (u32 s = 0, l = 0; s < in->nplaces * in->nchunks; s++) {
     u32 place = in->place ? in->place[s] : s % in->nplaces;
@@ -574,10 +580,13 @@ static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
       once += in->once_ps ? in->once_ps[in->kind[place]][l] : 0;
     }
     const i64 send = in->send_ps && s + 1 < in->nplaces ? in->send_ps[place][end[s]] : 0;
+    before[s] = p.total;
     p.longest = MAX(p.longest, MAX(time, send)), p.squares += time * time, p.work[place] += time;
     p.tau = MAX(p.tau, p.work[place]), p.total += time + in->ways * send;
     behind = MAX(behind, MAX(others * time + once, others * send));
   }
+  for (u32 s = 0; in->waits && s < in->nplaces; s++)
+    behind = MAX(behind, (in->micro - 1) / alive_chunks(in, s) * (p.total - before[s]));
   p.total += behind;
   return p;
 }
@@ -585,10 +594,7 @@ static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
 // One chunk on a place.
 static bool fit_chunks(const balance_passes *in, const u32 *end) {
   for (u32 s = 0, l = 0; in->memory_bytes && s < in->nplaces; s++) {
-    const u32 place = in->place ? in->place[s] : s, left = in->nplaces - s,
-              alive = in->alive                       ? in->alive[s]
-                      : in->micro && in->micro < left ? in->micro
-                                                      : left;
+    const u32 place = in->place ? in->place[s] : s, alive = alive_chunks(in, s);
     i64 bytes = 0, most = 0;
     for (; l < end[s]; l++)
       bytes += in->fixed_bytes[l] + alive * in->kept_bytes[l], most = MAX(most, in->work_bytes[l]);
@@ -625,7 +631,7 @@ static void check_chunks(const balance_passes *in, const balance_chunked *c, u32
 // Cuts with the least total of all that fit, where sends take time and memory is short.
 TEST(chunks_of_places_with_sends_and_memory) {
   R = 11;
-  u32 done = 0, none = 0, sent = 0, held = 0;
+  u32 done = 0, none = 0, sent = 0, held = 0, waited = 0;
   for (u32 tries = 0; tries < 4000; tries++) {
     model m;
     make_model(&m);
@@ -661,6 +667,9 @@ TEST(chunks_of_places_with_sends_and_memory) {
     chunk_brute sending = {.in = &in, .n = in.nplaces};
     try_chunks(&sending, 0);
     if (few(4)) in.memory_bytes = memory, in.fixed_bytes = fixed, in.kept_bytes = kept, in.work_bytes = work;
+    chunk_brute going = {.in = &in, .n = in.nplaces};
+    try_chunks(&going, 0);
+    in.waits = few(2);
     chunk_brute b = {.in = &in, .n = in.nplaces};
     try_chunks(&b, 0);
     const balance_fault f = balance_chunks(a, &in, &c);
@@ -671,11 +680,11 @@ TEST(chunks_of_places_with_sends_and_memory) {
       CHECK_EQ_I64(price_chunks(&in, c.end).total, b.total);
     }
     done += !f, none += f == BALANCE_MEMORY, sent += sending.total > free_of.total,
-        held += !f && b.total > sending.total;
+        held += !f && b.total > sending.total, waited += !f && b.total > going.total;
     arena_free(a);
   }
-  CHECK_MSG(done >= 2000 && none >= 100 && sent >= 1000 && held >= 100, "%u done, %u do not fit, %u, %u",
-            done, none, sent, held);
+  CHECK_MSG(done >= 2000 && none >= 100 && sent >= 1000 && held >= 100 && waited >= 100,
+            "%u done, %u do not fit, %u, %u, %u", done, none, sent, held, waited);
 }
 
 TEST(chunks_keep_places_even) {
