@@ -159,9 +159,9 @@ bool cost_beside(cost_model *k, const opcode *op, u32 nops, i64 bytes, const u32
 // one after the other? So it is with the formulas of "heddle", where the time that every efficiency curve
 // gives rises with the size. Not where times were measured or predicted, which may be anything.
 bool cost_rises(const cost_model *k);
-// Are the parts of a computation on several ranks of one kind never faster, in sum, than all of it on one? Where
-// that is so and no efficiency falls as the size grows.
-bool cost_splits(const cost_model *k);
+// What a part of a computation takes on a device of the kind at least, as a fraction of that part of the time of all
+// of it: 1 where no efficiency falls as the size grows, less by as much as one does. 0: nothing is known, as above.
+double cost_splits(const cost_model *k, u32 kind);
 // The slowest of the subgroups of g over some axes, all running at once: what a planner asks. -1 likewise.
 i64 cost_over(cost_model *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes,
               dtype t);

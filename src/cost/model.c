@@ -516,23 +516,34 @@ static i64 slowest(cost_model *k, const seen_subgroups *s, opcode op, i64 bytes,
   return worst;
 }
 
-typedef bool curve_is(const eff_curve *c, u32 j); // between points j - 1 and j
-static bool time_rises(const eff_curve *c, u32 j) {
-  return c->size[j] / c->eff[j] >= c->size[j - 1] / c->eff[j - 1];
+static bool by_curves(const cost_model *k) {
+  return !machine_is_measured(k->m) && !k->opts.predict && k->formulas == &cost_heddle;
 }
-static bool efficiency_rises(const eff_curve *c, u32 j) { return c->eff[j] >= c->eff[j - 1]; }
 
-static bool all_curves(const cost_model *k, curve_is *is) {
-  if (machine_is_measured(k->m) || k->opts.predict || k->formulas != &cost_heddle) return false;
+bool cost_rises(const cost_model *k) {
+  if (!by_curves(k)) return false;
   for (u32 i = 0; i < k->m->nkinds; i++)
-    for (u32 e = 0; e < EFF_KINDS; e++)
-      for (u32 j = 1; j < k->m->kind[i].eff[e].n; j++)
-        if (!is(&k->m->kind[i].eff[e], j)) return false;
+    for (u32 e = 0; e < EFF_KINDS; e++) {
+      const eff_curve *c = &k->m->kind[i].eff[e];
+      for (u32 j = 1; j < c->n; j++)
+        if (c->size[j] / c->eff[j] < c->size[j - 1] / c->eff[j - 1]) return false;
+    }
   return true;
 }
 
-bool cost_rises(const cost_model *k) { return all_curves(k, time_rises); }
-bool cost_splits(const cost_model *k) { return all_curves(k, efficiency_rises); }
+// Between two points of a curve efficiency is between theirs.
+double cost_splits(const cost_model *k, u32 kind) {
+  double least = by_curves(k);
+  for (u32 e = 0; e < EFF_KINDS; e++) {
+    const eff_curve *c = &k->m->kind[kind].eff[e];
+    double best = 0; // of smaller sizes
+    for (u32 j = 0; j < c->n; j++) {
+      least = MIN(least, c->eff[j] / MAX(best, c->eff[j]));
+      best = MAX(best, c->eff[j]);
+    }
+  }
+  return least;
+}
 
 i64 cost_over(cost_model *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes,
               dtype t) {

@@ -24,8 +24,8 @@
 // batch and is no more than a rank's: a computation takes no less time for more samples where cost_rises. What was
 // measured accumulates gradients, all of them. Where a plan has one microbatch, or shards gradients, it accumulates
 // less, and what follows on a gradient may be done on a shard: there of backwards products count, and what a product of
-// the same call needs. Parts of tensors that are not equal: all of the work on one rank of the fastest kind, over the number of parts, where
-// cost_splits.
+// the same call needs. Parts of tensors that are not equal, or on devices of which there are too few to measure equal ones:
+// that part of all of the work on one rank, as far as cost_splits.
 //
 // A rank sums gradients besides (sync.c).
 //
@@ -50,7 +50,7 @@ struct works {
   bool off;         // no bound is given
   bool mixed;       // devices of several kinds
   bool rises;       // cost_rises
-  bool splits;      // cost_splits
+  double *splits;   // cost_splits, by kind
   u32 even;         // devices of one kind alone are on every node, a multiple of so many; 0: they are not
   syncs *sync;
   u32 *have; // how many of each
@@ -85,7 +85,9 @@ works *works_new(arena *a, const search *s) {
   x->have = ZNEWN(a, u32, s->m->nkinds);
   for (u32 k = 0; k < s->within.n; k++) x->have[s->m->dev[s->within.first + k].kind]++;
   x->mixed = s->several;
-  x->rises = cost_rises(s->w[0].k), x->splits = cost_splits(s->w[0].k);
+  x->rises = cost_rises(s->w[0].k);
+  x->splits = NEWN(a, double, s->m->nkinds);
+  for (u32 k = 0; k < s->m->nkinds; k++) x->splits[k] = cost_splits(s->w[0].k, k);
   x->even = x->mixed ? even_nodes(s->m) : 0;
   x->sync = s->o->train && x->rises ? syncs_make(a, p) : NULL;
   x->off = x->mixed ? s->m->nkinds > WORKS_MOST : !machine_period(s->m);
@@ -144,26 +146,36 @@ static bool add_kinds(works *x, const strategy *at, bool split, bool add, work *
   return true;
 }
 
+// Has the plan devices of a kind of which there are fewer than that?
+static bool too_few(const works *x, const strategy *s, u32 n) {
+  const search *of = x->s;
+  const u32 ranks = MIN(strategy_ranks(s), of->m->nranks - s->skip.n);
+  for (u32 r = s->skip.n; r < s->skip.n + ranks; r++)
+    if (x->have[of->m->dev[r].kind] < n) return true;
+  return false;
+}
+
 // With the samples of a microbatch that every data rank has; where shares are not equal, with all numbers of
-// samples that a rank may have and that divide the batch. Where tensor ranks may have unequal parts, on one rank
-// besides.
+// samples that a rank may have and that divide the batch. Where tensor ranks may have unequal parts, or be of kinds that
+// have fewer devices, on one rank besides.
 static u32 find_mixed(works *x, const strategy *s, const strategy *of, bool split, bool add,
                       work *v[WORKS_MOST]) {
   const i64 batch = x->s->o->batch;
   const bool equal = choice_same(s->dp_shares, choice_default(CHOICE_dp_shares)),
-             alone = !choice_same(s->tp_shares, choice_default(CHOICE_tp_shares)) && x->splits;
+             parts = !choice_same(s->tp_shares, choice_default(CHOICE_tp_shares)),
+             alone = s->tp.n > 1 && (parts || too_few(x, s, s->tp.n));
   strategy at = *of;
   u32 n = 0;
   at.dp_shares = choice_default(CHOICE_dp_shares), at.tp_shares = choice_default(CHOICE_tp_shares);
-  strategy one = at;
-  one.tp.n = 1, one.sp = choice_default(CHOICE_sp), one.tables = choice_default(CHOICE_tables);
   if (!equal && (!x->rises || batch <= 0 || batch % s->mb.n)) return 0;
-  const i64 most = equal ? 0 : batch / s->mb.n - s->dp.n + 1;
-  for (i64 samples = 1; samples <= MAX(most, 1); samples++) {
-    if (!equal && (batch % samples || batch / samples > CHOICE_MOST)) continue;
-    if (!equal) at.mb.n = one.mb.n = (u32)(batch / samples);
-    if (!add_kinds(x, &at, split, add, v, &n)) return 0;
-    if (alone && s->tp.n > 1 && !add_kinds(x, &one, split, add, v, &n)) return 0;
+  const i64 most = equal ? 1 : MAX(batch / s->mb.n - s->dp.n + 1, 1);
+  for (u32 one = 0; one <= alone; one++) {
+    if (one) at.tp.n = 1, at.sp = choice_default(CHOICE_sp), at.tables = choice_default(CHOICE_tables);
+    for (i64 samples = 1; samples <= most; samples++) {
+      if (!equal && (batch % samples || batch / samples > CHOICE_MOST)) continue;
+      if (!equal) at.mb.n = (u32)(batch / samples);
+      if (!add_kinds(x, &at, split, add, v, &n)) return one ? n : 0;
+    }
   }
   return n;
 }
@@ -266,6 +278,7 @@ typedef struct {
   bool part;            // of backwards products and what they need alone count
   // Of devices of several kinds
   const plan_axis *dp, *tp;
+  bool exact;  // tensor ranks have just their parts of whatever is split
   u32 micro;   // microbatches that each place runs
   u32 replica; // of different make-up: which it is, from 1; 0: none
 } measure;
@@ -392,31 +405,55 @@ static measure of_one(const measure *m, u32 k) {
   return one;
 }
 
+static u32 kind_of(const measure *m, u32 block, u32 index) {
+  return m->x->s->m->dev[m->s->skip.n + block * m->s->dp.n * m->s->tp.n + index].kind;
+}
+
 // Which work rank `index` of block `block` has, measured on so many tensor ranks; from 1.
-static u32 work_at(const measure *m, u32 tp, u32 block, u32 index) {
+static u32 measured_at(const measure *m, u32 tp, u32 block, u32 index) {
   const plan_axis *dp = m->dp;
-  const u32 ranks = m->s->dp.n * m->s->tp.n,
-            kind = m->x->s->m->dev[m->s->skip.n + block * ranks + index].kind;
+  const u32 kind = kind_of(m, block, index);
   const i64 all = m->x->s->o->batch / m->s->mb.n;
   if (choice_same(m->s->dp_shares, choice_default(CHOICE_dp_shares))) return measured_with(m, kind, tp, 0);
   return measured_with(m, kind, tp,
                        dp->shares ? all * dp->shares[index / m->s->tp.n] / plan_parts(dp) : all / m->s->dp.n);
 }
 
-// ps of a microbatch on the slowest data rank of the block, where takes has those of every work. Tensor ranks
-// with unequal parts: at least their mean, were all of the fastest kind there.
+// With its own part of tensors; else, *alone, without any split.
+static u32 work_at(const measure *m, u32 block, u32 index, bool *alone) {
+  const u32 of = m->tp->shares ? 0 : measured_at(m, m->s->tp.n, block, index);
+  *alone = !of;
+  return of ? of : measured_at(m, 1, block, index);
+}
+
+// Does the axis split extents that the sum of its parts does not divide?
+static bool rounds(const prog *p, const plan *pn, const plan_axis *axis) {
+  for (u32 k = 0; k < pn->ntrans; k++) {
+    const plan_trans *t = &pn->trans[k];
+    if (&pn->axes[t->axis - 1] != axis || !t->uneven || !trans_splits(t->dim)) continue;
+    const func_info *f = func_get(p, t->fn);
+    const instr *in = t->instr ? &f->body.v[t->instr - 1] : NULL;
+    const value v = !in ? t->index + 1 : t->result ? in->res + t->index : opd_of(f, in, t->index);
+    if (val_type(p, f, v)->s.dim[t->dim] % plan_parts(axis)) return true;
+  }
+  return false;
+}
+
+// ps of a microbatch on the slowest rank of the block, where takes has those of every work. Of what was measured without
+// a split each rank has its part, or where parts are rounded the mean of all at least, were all of the fastest kind.
 static double slowest(const measure *m, u32 block, const double *takes) {
-  const u32 tp = m->s->tp.n;
-  const bool parts = m->tp->shares;
+  const u32 tp = m->s->tp.n, parts = plan_parts(m->tp), *part = m->tp->shares;
   double most = 0;
   for (u32 i = 0; i < m->s->dp.n; i++) {
     double least = INFINITY;
     for (u32 j = 0; j < tp; j++) {
-      const double t = takes[work_at(m, parts ? 1 : tp, block, i * tp + j) - 1];
-      if (!parts) most = MAX(most, t);
-      least = MIN(least, t);
+      bool alone;
+      double t = takes[work_at(m, block, i * tp + j, &alone) - 1];
+      if (alone) t *= m->x->splits[kind_of(m, block, i * tp + j)];
+      least = alone ? MIN(least, t) : 0;
+      if (!alone || m->exact) most = MAX(most, alone ? t * (part ? part[j] : 1) / parts : t);
     }
-    if (parts) most = MAX(most, least / tp);
+    most = MAX(most, least / tp);
   }
   return most;
 }
@@ -442,11 +479,13 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
   sync_bytes *bytes = ZNEWN(tmp, sync_bytes, places);
   u64 *has = ZNEWN(tmp, u64, places); // works of its ranks
   bool *met = ZNEWN(tmp, bool, (replicas + 1) * places);
-  const bool chain = bound_fills(&s->bounds, m->s) && !dp->shares && !tp->shares;
+  bool chain = bound_fills(&s->bounds, m->s) && !dp->shares && !tp->shares;
   for (u32 r = 0; r < places * ranks; r++) {
-    const u32 of = work_at(m, tp->shares ? 1 : m->s->tp.n, r / ranks, r % ranks);
+    bool alone;
+    const u32 of = work_at(m, r / ranks, r % ranks, &alone);
     if (!of) return;
     has[r / ranks] |= 1ull << (of - 1);
+    chain = chain && !alone;
   }
   for (u32 k = 0; k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
@@ -498,6 +537,7 @@ static void bound_make_up(const measure *all, const search *s, worker *w, arena 
                  .tp = &pn->axes[of_mesh->axis[3] - 1],
                  .micro = pn->replicas[r].micro,
                  .replica = r + 1};
+    m.exact = !rounds(planner_source(w->pl), pn, m.tp);
     m.n = find_works((works *)(uintptr_t)all->x, &own, false, m.v);
     if (m.n) bound_places_of(&m, s, w, tmp, pn, most, fill);
   }
@@ -512,6 +552,7 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) 
     bound_make_up(m, s, w, tmp, pn, &most, &fill);
   } else if (pn) {
     m->dp = &pn->axes[1], m->tp = &pn->axes[2], m->micro = p->s.mb.n;
+    m->exact = !rounds(planner_source(w->pl), pn, m->tp);
     bound_places_of(m, s, w, tmp, pn, &most, &fill);
   }
   of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;
@@ -536,14 +577,14 @@ u64 work_key(const works *x, const search_point *p) {
 }
 
 // What a place of an interlaced pipeline does besides, in ps of a rank for one microbatch: parts of what lies on all
-// places, which are no faster in sum than the whole. Outer: of all but the last segment.
+// places. Outer: of all but the last segment.
 typedef struct {
   double outer, last;
 } wide_work;
 
 static void add_wide(const measure *m, wide_work *to, const plan *pn, u32 segment) {
   const plan_segment *seg = &pn->segments[segment];
-  const double t = m->x->splits ? compute_of(m, m->v[0], 2, seg->from - 1, seg->to) / m->s->pp.n : 0;
+  const double t = m->x->splits[0] * compute_of(m, m->v[0], 2, seg->from - 1, seg->to) / m->s->pp.n;
   *(segment + 1 == pn->nsegments ? &to->last : &to->outer) += t;
 }
 

@@ -260,7 +260,7 @@ TEST(events_are_prices) {
   REQUIRE(machine_events_read(b.m, b.a, path));
   CHECK(machine_profile_hash(b.m) != before);
   cost_model *k = cost_model_new(b.c, b.a, b.m, NULL);
-  CHECK(!cost_rises(k) && !cost_splits(k));
+  CHECK(!cost_rises(k) && cost_splits(k, 0) == 0);
   CHECK_EQ_I64(cost_comm(k, OP_all_reduce, 1024, (u32[]){0, 1}, 2, DT_F32), planned);
   sim_result r;
   REQUIRE(sim_run(b.c, b.a, b.p, k, &(sim_opts){.mode = SIM_FOLDED, .critical = true}, &r));
