@@ -145,11 +145,11 @@ balance_fault balance_stages(arena *a, const balance_line *in, balance_cuts *out
 // With one chunk on a place and `micro` microbatches, exactly (below 2^62) the cuts with the least
 //
 //   sum over all t_i and ways * send_i
-//   + max over all (micro - 1) t_i + once_i, (micro - 1) send_i, and r_i * (sum of t_j and ways * send_j, j >= i)
+//   + max over all (micro - 1) t_i + once_i, (micro - 1) send_i, and where it waits (micro - 1) back_i / alive_i
 //
 // With few microbatches layers are worth more on fast places than tau is, and what a place does once a step is worth
-// as much. r_i is floor((micro - 1) / alive_i) where stages wait (`waits`): with alive_i microbatches under way
-// stage i begins no other one before one of them has come back. Of cuts that take the same those with the shortest
+// as much. back_i is the sum of t_j and ways * send_j over j >= i. Where stages wait (`waits`), stage i with alive_i
+// microbatches under way begins no other one before one of them has come back, if there are more than that. Of cuts that take the same those with the shortest
 // longest stage; of these the fewest layers in the first stage, then in the second, .. O(stages * layers) for each limit
 // of the longest that is tried: tens, mostly.
 //

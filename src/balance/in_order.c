@@ -16,7 +16,7 @@ typedef struct {
   i64 *all;        // the same for all microbatches but the first, and once
   i64 *send;       // of one microbatch to the next stage
   u32 *reach;      // end of the longest stage that begins here and fits its place
-  u32 trips;       // how many microbatches come back, one after the other, before the last one begins
+  i64 alive;       // microbatches under way for which it waits; 0: it does not
 } order_stage;
 typedef struct {
   const balance_passes *in;
@@ -61,7 +61,7 @@ static void open_stage(arena *tmp, const ordering *o, u32 i, const i64 *time, co
                       .all = NEWN(tmp, i64, o->L + 1),
                       .send = ZNEWN(tmp, i64, o->L + 1),
                       .reach = NEWN(tmp, u32, o->L + 1),
-                      .trips = in->waits ? (u32)(o->others / MAX(alive_of(o, i), 1u)) : 0};
+                      .alive = in->waits && o->others >= (i64)alive_of(o, i) ? alive_of(o, i) : 0};
   for (u32 e = 0; e <= o->L; e++) st->all[e] = o->others * time[row + e] + once[row + e];
   if (in->send_ps && i + 1 < o->n) memcpy(st->send, in->send_ps[place], (o->L + 1) * sizeof *st->send);
   find_reach(o, i, place);
@@ -84,6 +84,11 @@ static i64 least_longest(arena *tmp, const ordering *o) {
     behind = here, here = swap;
   }
   return behind[0];
+}
+
+// Until all microbatches but the first have come back, if one takes `sum` from this stage on.
+static i64 waiting(const ordering *o, u32 i, i64 sum) {
+  return o->stage[i].alive ? o->others * sum / o->stage[i].alive : 0;
 }
 
 // What a sum is with this end, but for the time before the stage. NEVER: no cuts, or the send is longer than the limit.
@@ -111,7 +116,7 @@ static void fill_stage(const ordering *o, u32 i, i64 limit) {
     while (most > s && st->all[most] - st->all[s] > limit) most--;
     while (from < to && o->window[from] > most) from++;
     sum[s] = from < to ? sum_with(o, i, o->window[from], limit) - st->time[s] : NEVER;
-    if (sum[s] < NEVER && st->trips * sum[s] > limit) sum[s] = NEVER;
+    if (sum[s] < NEVER && waiting(o, i, sum[s]) > limit) sum[s] = NEVER;
   }
 }
 
@@ -130,7 +135,7 @@ static i64 cut(const ordering *o, i64 limit, u32 *end) {
     u32 e = first_end(o, i, s);
     while (sum_with(o, i, e, limit) - st->time[s] != sum) e++;
     end[i] = e;
-    longest = MAX(MAX(longest, st->trips * sum), MAX(st->all[e] - st->all[s], o->others * st->send[e]));
+    longest = MAX(MAX(longest, waiting(o, i, sum)), MAX(st->all[e] - st->all[s], o->others * st->send[e]));
   }
   return longest;
 }

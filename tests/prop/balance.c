@@ -586,7 +586,8 @@ static chunk_price price_chunks(const balance_passes *in, const u32 *end) {
     behind = MAX(behind, MAX(others * time + once, others * send));
   }
   for (u32 s = 0; in->waits && s < in->nplaces; s++)
-    behind = MAX(behind, (in->micro - 1) / alive_chunks(in, s) * (p.total - before[s]));
+    if (alive_chunks(in, s) < in->micro)
+      behind = MAX(behind, (in->micro - 1) * (p.total - before[s]) / alive_chunks(in, s));
   p.total += behind;
   return p;
 }

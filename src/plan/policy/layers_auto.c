@@ -81,11 +81,21 @@ static u32 kinds_of_blocks(const balance *b, const i64 *const *ps, u32 nlayers, 
 
 // Microbatches whose activations stage q keeps at once, one stage on a place. Schedules that are not named here keep no
 // more than 1F1B, or are not known.
+static const char *schedule_of(const balance *b) {
+  return b->s->schedule.path ? "" : sched_row_of(b->s->schedule.n)->name;
+}
 static u32 alive_at(const balance *b, u32 q) {
   const u32 behind = b->s->pp.n - q;
-  const char *name = b->s->schedule.path ? "" : sched_row_of(b->s->schedule.n)->name;
+  const char *name = schedule_of(b);
   if (!strcmp(name, "gpipe")) return b->s->mb.n;
   return MIN(!strcmp(name, "zb-h2") ? 2 * behind - 1 : behind, b->s->mb.n);
+}
+// With so many under way, does a stage wait for one to come back?
+static bool waits(const balance *b) {
+  static const char *const rows[] = {"1f1b", "zb-h1", "zb-h2"};
+  bool found = false;
+  for (u32 k = 0; k < COUNT_OF(rows); k++) found |= !strcmp(schedule_of(b), rows[k]);
+  return found && b->o->train;
 }
 
 static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 *end) {
@@ -132,10 +142,12 @@ static bool cut_in_order(balance *b, const layer_list *l, const layer_bytes *byt
                        .place = place,
                        .time_ps = ps,
                        .micro = b->s->mb.n};
-  if (b->s->v.n == 1) in.send_ps = auto_sends(b, l), in.once_ps = once, in.ways = b->o->train ? 2 : 1;
+  if (b->s->v.n == 1)
+    in.send_ps = auto_sends(b, l), in.once_ps = once, in.ways = b->o->train ? 2 : 1, in.alive = alive,
+    in.waits = waits(b);
   if (bytes)
     in.memory_bytes = memory, in.fixed_bytes = bytes->fixed, in.kept_bytes = bytes->kept,
-    in.work_bytes = bytes->work, in.alive = alive;
+    in.work_bytes = bytes->work;
   balance_chunked cut;
   if (balance_chunks(b->a, &in, &cut) != BALANCE_OK) return false;
   memcpy(end, cut.end, n * b->s->v.n * sizeof *end);
@@ -145,7 +157,8 @@ static bool cut_in_order(balance *b, const layer_list *l, const layer_bytes *byt
 // By stage, one past its last layer, below 0: there are no such cuts. NULL: not known.
 static const double *cuts_of(balance *b, const layer_list *l) {
   const u32 n = b->s->pp.n * b->s->v.n;
-  const planner_key key = auto_key(b, KEPT_CUTS, false);
+  planner_key key = auto_key(b, KEPT_CUTS, false);
+  key.number[1] = waits(b) ? 1 + b->s->schedule.n : 0;
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   if (!times_of_blocks(b, l)) return NULL;
