@@ -120,6 +120,15 @@ static void put_certificate(report *r, arena *a, const search_about *about, cons
         r, "",
         "a plan was faster than its bound, so the search was repeated without such bounds: please report it");
   report_fact(r, "bound_failed", NULL, cell_i(CELL_BOOL, s->bound_failed));
+  if (s->devices) report_line(r, "", "on ranks: %s", s->devices);
+  report_fact(r, "devices_tried", NULL, s->devices ? cell_text(s->devices) : cell_none());
+  if (s->bound_ps && s->nfit)
+    report_line(r, "",
+                "no plan can be faster than %s, its matmuls on all devices at their best rates: the winner "
+                "takes %s more",
+                text_of(a, cell_i(CELL_PS, s->bound_ps)),
+                text_of(a, cell_x(CELL_SHARE, (double)s->point[0].time_ps / (double)s->bound_ps - 1)));
+  report_fact(r, "bound_ps", NULL, s->bound_ps ? cell_i(CELL_PS, s->bound_ps) : cell_none());
   if (s->most_microbatches)
     report_line(r, "", "the batch is not known, so mb=* ends at %u; --batch N has its divisors",
                 s->most_microbatches);

@@ -255,6 +255,12 @@ static double seconds(const bounds *b, const strategy *s, double *even) {
   return MAX(mean, filled(w, P, K));
 }
 
+i64 bound_of_all(const bounds *b) {
+  double least = INFINITY;
+  for (u32 w = 0; w < b->nwindows; w++) least = MIN(least, b->window[w].spread / b->window[w].n);
+  return (i64)(least * 1e12 * 0.999999);
+}
+
 void bound(const bounds *b, search_point *p) {
   double even;
   p->bound_ps = (i64)(seconds(b, &p->s, &even) * 1e12 * 0.999999);

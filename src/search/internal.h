@@ -22,7 +22,7 @@ typedef struct {
 } worker;
 
 // Ranks [first, first + n) of the machine: all of them, and where devices of several kinds are at choice those
-// without the slowest kinds at either end.
+// without some kinds, or some devices of the kinds, at either end.
 typedef struct {
   u32 first, n;
   double spread; // bounds.spread of them
@@ -137,6 +137,7 @@ void known_free(known *k);
 // Every strategy of the space once; impossible ones that show without a plan are marked. False and a
 // diagnostic if there is none, if a value that was said is in none, or if a file is no schedule that runs.
 u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window out[WINDOWS_MOST]);
+const char *space_devices(arena *a, const bounds *b, u32 ranks); // the windows as text; NULL: it is one
 rank_window space_within(const machine *m, const search_opts *o, u32 ranks); // the least that has all of them
 bool space_make(ctx *c, arena *a, const prog *src, const machine *m, const search_opts *o, u32 ranks,
                 search_result *r, schedule_files *files);
@@ -144,6 +145,7 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *m, const searc
 // ---- bound.c ------------------------------------------------------------------------------------------
 void bounds_make(arena *a, const search *s, bounds *b);
 void bound(const bounds *b, search_point *p); // bound_ps, bound_fill_ps
+i64 bound_of_all(const bounds *b);            // no plan on the ranks of any window is faster
 // Are its backwards in two parts, of which one may run late?
 bool bound_splits(const bounds *b, const strategy *s);
 // Is it known which stages a place runs, for which share of the microbatches? Not of files and of replicas of different

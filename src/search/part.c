@@ -99,6 +99,8 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
                          .nkinds = r->nkinds,
                          .kinds = r->kinds,
                          .spread_ps = r->spread_ps,
+                         .devices = r->devices,
+                         .bound_ps = r->bound_ps,
                          .resolved = r->resolved,
                          .even_ps = r->even_ps,
                          .even = r->even,
@@ -214,6 +216,8 @@ void search_part_print(const search_part *p, strbuf *out) {
   sb_fmt(&b, "%.17g", p->about.mfu);
   put_key(&b, "layers_by_stage");
   sb_json_str(&b, p->about.layers ? p->about.layers : "");
+  if (r->bound_ps) put_number(&b, "bound_ps", r->bound_ps);
+  if (r->devices) put_key(&b, "devices_tried"), sb_json_str(&b, r->devices);
   put_number(&b, "spread_ps", r->spread_ps);
   put_number(&b, "equal_ps", r->even_ps);
   put_key(&b, "equal_strategy");

@@ -467,6 +467,8 @@ static void run(search *s, int threads) {
   search_result *r = s->r;
   search_point **all = NEWN(s->a, search_point *, r->npoints + 1);
   bounds_make(s->a, s, &s->bounds);
+  s->r->devices = space_devices(s->a, &s->bounds, s->ranks);
+  s->r->bound_ps = s->several ? bound_of_all(&s->bounds) : 0;
   screen(s, threads);
   r->dealt = deal(s, all);
   s->kept = kept_new(s->a, s->o, r->dealt);

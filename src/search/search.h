@@ -81,6 +81,8 @@ typedef struct {
   search_reason *reason;   // the most frequent first
   u32 most_microbatches;   // of mb=*, where the batch is not known; else 0
   const char *no_replicas; // of replicas=*, which were too many to be tried; NULL: none. Of one search alone
+  const char *devices;     // of several kinds: ranks that plans were tried on; NULL: all
+  i64 bound_ps;            // of the step on devices of several kinds, whatever the plan; 0: not known
   i64 least_bytes;         // that a plan which is too large needs at least; 0: none is
   i64 one_device_ps;       // of one step on one device, where that is faster than the best plan; else 0
   u32 dealt;               // points that were left to applying them, in this part

@@ -384,6 +384,28 @@ static u32 runs_of(const machine *m, u32 ranks, u32 at[RUNS_MOST + 1]) {
   return n;
 }
 
+// What is tried of n devices of a run at an end of a window besides all: the next smaller multiple of a higher power of
+// two, so of 13: 12, then 8. Degrees of few factors are slow, and one device more shall not make the best plan slower.
+enum { RUN_MOST = 64 }; // larger runs are tried whole alone
+static u32 fewer(u32 n) { return n > RUN_MOST ? 0 : n & (n - 1); }
+
+static u32 add_window(rank_window *out, u32 n, u32 first, u32 end) {
+  for (u32 k = 0; k < n; k++)
+    if (out[k].first == first && out[k].n == end - first) return n;
+  if (n < WINDOWS_MOST) out[n++] = (rank_window){first, end - first, 0};
+  return n;
+}
+
+// Runs [from, to), with fewer devices of the first and of the last one. Of one run the last devices go.
+static u32 add_fewer(const u32 *at, u32 from, u32 to, rank_window *out, u32 n) {
+  const u32 first = to - from > 1 ? at[from + 1] - at[from] : 0, last = at[to] - at[to - 1];
+  for (u32 x = first; x || !first; x = fewer(x)) {
+    for (u32 y = last; y; y = fewer(y)) n = add_window(out, n, at[from] + first - x, at[to] - last + y);
+    if (!first) break;
+  }
+  return n;
+}
+
 u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window out[WINDOWS_MOST]) {
   const choice_set *said = &o->space.of[CHOICE_skip];
   u32 n = 0, at[RUNS_MOST + 1];
@@ -398,7 +420,9 @@ u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window
   const u32 runs = o->ranks ? 1 : runs_of(m, ranks, at);
   for (u32 from = 0; runs > 1 && from < runs; from++)
     for (u32 to = runs; to > from; to--)
-      if (to - from < runs && n < WINDOWS_MOST) out[n++] = (rank_window){at[from], at[to] - at[from], 0};
+      if (to - from < runs) n = add_window(out, n, at[from], at[to]);
+  for (u32 from = 0; runs > 1 && from < runs; from++)
+    for (u32 to = runs; to > from; to--) n = add_fewer(at, from, to, out, n);
   return n;
 }
 
@@ -442,6 +466,19 @@ static void all_windows(points *sp, const machine *m, u32 ranks) {
       if (choice_same(skip->v[k], s.skip)) sp->used[CHOICE_skip] |= (u64)1 << k;
   }
   sp->ranks = n == 1 ? window[0].n : ranks;
+}
+
+const char *space_devices(arena *a, const bounds *b, u32 ranks) {
+  strbuf t = {.a = a};
+  if (b->nwindows < 2) return NULL;
+  for (u32 w = 0; w < b->nwindows; w++) {
+    const rank_window *x = &b->window[w];
+    if (x->n == ranks)
+      sb_fmt(&t, "%sall", w ? ", " : "");
+    else
+      sb_fmt(&t, "%s%u to %u", w ? ", " : "", x->first, x->first + x->n - 1);
+  }
+  return sb_str(&t);
 }
 
 bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const search_opts *o, u32 ranks,

@@ -20,6 +20,13 @@ static void again(ctx *c, arena *keep, const prog *src, const machine *m, const 
   arena_free(a);
 }
 
+// The plan that there was leaves out what is new.
+static void keep_if_faster(const search_result *r, search_what_if *out) {
+  const search_point *was = &r->point[0];
+  if (!r->nfit || !out->found || out->time_ps <= was->time_ps) return;
+  out->s = was->s, out->time_ps = was->time_ps, out->peak_bytes = was->peak_bytes;
+}
+
 // The same search without the nodes of one kind of device after the other.
 static u32 fewer_kinds(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                        const search_opts *o, search_what_if *out, u32 most) {
@@ -61,6 +68,7 @@ u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const c
     out[n] =
         (search_what_if){.what = "twice the devices", .ranks = 2 * ranks, .memory_bytes = o->memory_bytes};
     again(c, a, src, twice, costs, o, &out[n]);
+    keep_if_faster(r, &out[n]);
     out[n++].memory_bytes = r->memory_bytes;
   }
   if (ranks == m->nranks) n += fewer_kinds(c, a, src, m, costs, o, out + n, WHAT_IF_MOST - n);

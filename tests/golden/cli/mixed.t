@@ -19,6 +19,8 @@ next           dp=8 tp=1 pp=1 mb=2 dp.shares=auto
                1.01x the time, limited by computation
 certificate    2511 plans: 3 fit, 49 too large, 1451 too slow, 0 impossible, 1008 equal to another;
                3 simulated, 49 ruled out by bounds on memory, 1451 on time
+               on ranks: all, 0 to 3, 4 to 7
+               no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 23.0 % more
                other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  speedup from one more
@@ -349,6 +351,8 @@ next         dp=4 tp=1 pp=2 mb=8
              1.02x the time, limited by computation
 certificate  445 plans: 3 fit, 0 too large, 201 too slow, 126 impossible, 115 equal to another;
              3 simulated, 0 ruled out by bounds on memory, 201 on time
+             on ranks: all, 0 to 3, 4 to 7
+             no plan can be faster than 343.6 us, its matmuls on all devices at their best rates: the winner takes 17.1 % more
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   126 such as dp=1 tp=1 pp=4:
              4 pipeline stages, but the model has only 2 blocks and matmuls
@@ -381,6 +385,8 @@ winner       dp=4 tp=1 pp=1 mb=2 skip=4
              computes 99.7 % of the time, communicates 0.3 %, idles 0.0 %; MFU 75.7 %; needs 42.7 GiB on the fullest device
 certificate  2511 plans: 1 fit, 49 too large, 804 too slow, 649 impossible, 1008 equal to another;
              1 simulated, 49 ruled out by bounds on memory, 804 on time
+             on ranks: all, 0 to 3, 4 to 7
+             no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 101.0 % more
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   350 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
@@ -418,6 +424,8 @@ next         dp=4 tp=1 pp=1 zero=2 skip=2
              1.01x the time, limited by computation
 certificate  1140 plans: 2 fit, 0 too large, 619 too slow, 252 impossible, 267 equal to another;
              2 simulated, 0 ruled out by bounds on memory, 619 on time
+             on ranks: all, 0 to 1, 2 to 5
+             no plan can be faster than 345.0 ms, its matmuls on all devices at their best rates: the winner takes 52.2 % more
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   252 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
@@ -487,22 +495,24 @@ error[E0601]: spaces are missing around '+' between nodes
 [1]
 ## What if: other machines may leave devices out, too.
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --top 1 --threads 1 --what-if | tail -7
-what if             best plan                             time  faster    memory
-as it is            dp=4 tp=1 pp=1 skip=2             525.1 ms   1.00x  12.7 GiB
-memory limit +25 %  dp=4 tp=1 pp=1 skip=2             525.1 ms   1.00x  12.7 GiB
-memory limit +50 %  dp=4 tp=1 pp=1 skip=2             525.1 ms   1.00x  12.7 GiB
-twice the devices   dp=1 tp=2 pp=6 mb=32 layers=auto  575.6 ms   0.91x   790 MiB
-without p100        dp=4 tp=1 pp=1                    525.1 ms   1.00x  12.7 GiB
-without a100        dp=2 tp=1 pp=1 mb=2                2.297 s   0.23x  13.2 GiB
+what if             best plan                  time  faster    memory
+as it is            dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.7 GiB
+memory limit +25 %  dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.7 GiB
+memory limit +50 %  dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.7 GiB
+twice the devices   dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.7 GiB
+without p100        dp=4 tp=1 pp=1         525.1 ms   1.00x  12.7 GiB
+without a100        dp=2 tp=1 pp=1 mb=2     2.297 s   0.23x  13.2 GiB
 ## Which devices are left out is not guessed from data sheets: T4 are slower in f32 than P100, and many slow ones beat one fast one.
 $ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x2 t4 eth=1Gb/s + 1x2 p100 eth=1Gb/s" --top 1 --threads 1 | grep "winner\|^1"
 1   2     2  238.5 ms  1.00x  67.08/s  2.41 GiB  computation 91 %
 winner       dp=2 tp=1 pp=1 skip=2
+             no plan can be faster than 107.6 ms, its matmuls on all devices at their best rates: the winner takes 121.6 % more
 left out      2 of 4 devices: the winner is on ranks 2 to 3
 no waiting    130.6 ms, if no device ever waited for another one: the winner takes 82.6 % more
 $ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x1 a100 eth=100Mb/s + 1x4 v100 eth=100Mb/s" --top 1 --threads 1 | grep "winner\|^1"
 1   4     1  75.24 ms  1.00x  212.7/s  1.39 GiB  computation 95 %
 winner       dp=4 tp=1 pp=1 skip=1
+             no plan can be faster than 39.45 ms, its matmuls on all devices at their best rates: the winner takes 90.7 % more
 left out      1 of 5 devices: the winner is on ranks 1 to 4
 no waiting    53.90 ms, if no device ever waited for another one: the winner takes 39.6 % more
 ## Equal shares are those of the devices that were said, or that the degrees leave.
@@ -512,10 +522,12 @@ left out    2 of 6 devices: the winner is on ranks 2 to 5
 no waiting  421.8 ms, if no device ever waited for another one: the winner takes 24.5 % more
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=2 tp=2 pp=1 zero=3" --top 1 --threads 1 | grep "winner \|equal shares"
 winner       dp=2 tp=2 pp=1 zero=3 skip=2
+             no plan can be faster than 345.0 ms, its matmuls on all devices at their best rates: the winner takes 58.7 % more
 left out    2 of 6 devices: the winner is on ranks 2 to 5
 no waiting  452.9 ms, if no device ever waited for another one: the winner takes 20.9 % more
 $ heddle plan gpt2 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=3 tp=1 pp=2 mb=1 zero=0 recompute=none" --batch 96 --top 1 --threads 1 | grep "winner \|equal shares"
 winner         dp=3 tp=1 pp=2 layers=auto
+               no plan can be faster than 1.035 s, its matmuls on all devices at their best rates: the winner takes 151.1 % more
 equal shares  no plan that gives every device the same is possible and fits
 no waiting    1.183 s, if no device ever waited for another one: the winner takes 119.6 % more
 ## Degrees of places are searched where that is asked for; neighbours of one kind have one degree.
@@ -570,6 +582,8 @@ next         dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2+1x1x2 mb=6 zero=2
              1.01x the time, limited by computation
 certificate  68 plans: 10 fit, 0 too large, 33 too slow, 0 impossible, 25 equal to another;
              10 simulated, 0 ruled out by bounds on memory, 33 on time
+             on ranks: all, 0 to 3, 4 to 5
+             no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 62.4 % more
 
 replicas tried     plans  simulated      best  at least  why not
 1x1x2+1x1x2+1x1x2     16          5  797.5 ms  797.5 ms
@@ -729,3 +743,13 @@ error[E0506]: no plan can run: of 2, 2 too large for 145 MiB to 234 MiB of memor
   hint: use more devices, zero=3, recompute=full or a smaller batch
   hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
+## One more card: 5 old and 5 new ones are no slower than 5 and 4.
+$ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x4 p100 ib=50Gb/s" --threads 1 | grep -E '^winner|^ 1|on ranks|left out'
+ 1   9   2     0  selective  auto          0  3.997 s  1.00x  64.05/s  17.6 GiB  computation 90 %
+winner            dp=9 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
+                  on ranks: all, 0 to 4, 5 to 8, 1 to 8, 0 to 3
+$ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x5 p100 ib=50Gb/s" --threads 1 | grep -E '^winner|^ 1|on ranks|left out'
+ 1   9   1   2     0  selective          auto          0  3.997 s  1.00x  64.05/s  17.6 GiB  computation 90 %
+winner            dp=9 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
+                  on ranks: all, 0 to 4, 5 to 9, 0 to 8, 1 to 9, 1 to 8, 0 to 3, 5 to 8
+left out      1 of 10 devices: the winner is on ranks 0 to 8

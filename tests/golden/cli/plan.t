@@ -124,6 +124,8 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "mfu": N,
   "layers_by_stage": null,
   "bound_failed": false,
+  "devices_tried": null,
+  "bound_ps": null,
   "not_searched": "v=* schedule=* sp=* layers=*",
   "replicas_not_tried": null,
   "replicas_tried": [],

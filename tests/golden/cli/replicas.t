@@ -170,6 +170,8 @@ error[E0901]: 255 replicas; at most 254 are possible
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=* recompute=none mb=6" --top 1 --threads 1 | sed -n "/^certif/,/^$/ p;/^replicas tried/,/^$/ p"
 certificate  34 plans: 1 fit, 0 too large, 17 too slow, 0 impossible, 16 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 17 on time
+             on ranks: all, 0 to 3, 4 to 5
+             no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 62.4 % more
 
 replicas tried     plans  simulated      best  at least  why not
 1x1x2+1x1x2+1x1x2      8          1  797.5 ms  797.5 ms
@@ -182,6 +184,8 @@ replicas tried     plans  simulated      best  at least  why not
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=1x4+1x2,1x5+1x1,2x2+1x2,1x1+1x1 recompute=none mb=6 zero=0" --top 1 --threads 1 | sed -n "/^certif/,/^$/ p;/^replicas tried/,/^$/ p"
 certificate  10 plans: 2 fit, 0 too large, 2 too slow, 2 impossible, 4 equal to another;
              2 simulated, 0 ruled out by bounds on memory, 2 on time
+             on ranks: all, 0 to 3, 4 to 5
+             no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 101.7 % more
 impossible   2 such as dp=1 tp=1 pp=1 replicas=1x5+1x1 mb=6:
              attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5
 
