@@ -181,6 +181,10 @@ static void say_reasons(ctx *c, arena *a, const search_result *r) {
 void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
   const i64 least = r->least_bytes;
   const bool one = r->space == 1;
+  if (r->nreasons && r->reason[0].why_id == E_PROFILE && !least) { // of the file, whatever the plan
+    diag(c, E_PROFILE, (loc){0}, "%s", r->reason[0].why);
+    return;
+  }
   arena *a = arena_new();
   if (!one)
     say_counts(c, r);

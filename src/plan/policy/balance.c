@@ -468,5 +468,10 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
   if (data && known && several) known = (whale ? share_batch_whale : share_batch)(&b, &s->dp_shares);
   if (layers && known) (by_whale ? auto_whale_layers : auto_layers)(&b, s);
   diag_truncate(p->c, said);
+  const u32 ranks = strategy_shares_needed(s, CHOICE_tp_shares);
+  if (tensor && several && ranks > PARTS_MOST && o->said)
+    diag(p->c, W_IGNORED, o->said->of[CHOICE_tp_shares].at,
+         "tp.shares=auto changes nothing: it deals out %d parts at most, and there are %u tensor ranks",
+         PARTS_MOST, ranks);
   return true;
 }

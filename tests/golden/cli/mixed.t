@@ -753,3 +753,10 @@ $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x5 p100 ib=5
 winner            dp=9 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
                   on ranks: all, 0 to 4, 5 to 9, 0 to 8, 1 to 9, 1 to 8, 0 to 3, 5 to 8
 left out      1 of 10 devices: the winner is on ranks 0 to 8
+## Sums of up to 64 parts are tried.
+$ heddle sim mlp-xs:hidden=4608,layers=2 --batch 8 --train --machine "9x4 v100 + 9x4 a100 ib=10Gb/s" --strategy "tp=72 tp.shares=auto" | grep "^plan"
+warning[W0101]: tp.shares=auto changes nothing: it deals out 64 parts at most, and there are 72 tensor ranks
+  --> --strategy:1:7
+   1 | tp=72 tp.shares=auto
+     |       ^
+plan            dp=1 tp=72 pp=1

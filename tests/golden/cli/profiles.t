@@ -174,3 +174,7 @@ time per step  2.460 ms
 error bar      unknown: no measured spread for 100.0 % of the step
 time per step  2.460 ms
 error bar      unknown: no measured spread for 100.0 % of the step
+## Layers that the model has not are the file's fault, whatever the plan.
+$ printf 'layer,device,samples,tensor,forward_us,backward_us,update_us\nfirst,v100,1,1,10,20,5\nlayerr,v100,1,1,100,200,10\nlast,v100,1,1,10,20,5\n' > wrong.csv; heddle plan gpt2 --batch 8 --train --machine "1x2 v100" --profiles wrong.csv
+error[E0117]: wrong.csv has times of 'layerr', which the model has not
+[1]

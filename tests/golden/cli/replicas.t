@@ -213,3 +213,12 @@ replicas tried  plans  simulated      best  at least  why not
 1x1+1x2x4          24          0                      mb=9: a microbatch of 2 samples is not divisible by the 4 data ranks of replica 2
 ... and 2 more
 
+## States lie with the weights, here on the two stages of the first replica: over no data ranks.
+$ heddle sim mlp-xs --batch 64 --train --optimizer adam --machine "1x2 v100 + 1x2 a100 ib=10Gb/s" --strategy "replicas=2x1+1x1x2 mb=8 zero=1" | grep "^plan"
+warning[W0101]: zero=1 changes nothing: the plan is the same without it
+  --> --strategy:1:25
+   1 | replicas=2x1+1x1x2 mb=8 zero=1
+     |                         ^
+plan            dp=1 tp=1 pp=1 replicas=2x1+1x1x2 mb=8 zero=1
+$ heddle sim mlp-xs --batch 64 --train --optimizer adam --machine "1x2 v100 + 1x2 a100 ib=10Gb/s" --strategy "replicas=1x1x2+1x1x2 mb=8 zero=1" | grep "^plan"
+plan            dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2 mb=8 zero=1
