@@ -113,6 +113,7 @@ static inline u32 strategy_block(const strategy *s, u32 place) {
 // ranks get, in the smallest numbers; NULL: all the same. How many numbers the choice needs: those of the place
 // that has most ranks of the kind.
 u32 strategy_tensor_at(const strategy *s, u32 place);
+bool strategy_reduce(u32 *v, u32 n); // shares to the smallest numbers; false: all are the same
 const u32 *strategy_shares_at(arena *a, const strategy *s, choice_id id, u32 place);
 u32 strategy_shares_needed(const strategy *s, choice_id id);
 // The number of the row; of dp, tp and pp that of the place or replica with most.

@@ -30,6 +30,14 @@ u32 strategy_shares_needed(const strategy *s, choice_id id) {
   return strategy_most(s, id == CHOICE_dp_shares ? CHOICE_dp : CHOICE_tp);
 }
 
+bool strategy_reduce(u32 *v, u32 n) {
+  i64 by = 0;
+  bool equal = true;
+  for (u32 k = 0; k < n; k++) by = gcd_i64(by, v[k]), equal = equal && v[k] == v[0];
+  for (u32 k = 0; k < n; k++) v[k] /= (u32)MAX(by, 1);
+  return !equal;
+}
+
 const u32 *strategy_shares_at(arena *a, const strategy *s, choice_id id, u32 place) {
   const choice_value x = s->of[id];
   const u32 t = strategy_tensor_at(s, place), n = id == CHOICE_dp_shares ? ranks_of(s) / t : t,
@@ -37,11 +45,7 @@ const u32 *strategy_shares_at(arena *a, const strategy *s, choice_id id, u32 pla
   if (!x.nparts) return NULL;
   u32 *v = ZNEWN(a, u32, n);
   for (u32 k = 0; k < x.nparts; k++) v[id == CHOICE_dp_shares ? k / each : k % n] += x.part[k];
-  i64 by = 0;
-  bool equal = true;
-  for (u32 k = 0; k < n; k++) by = gcd_i64(by, v[k]), equal = equal && v[k] == v[0];
-  for (u32 k = 0; k < n; k++) v[k] /= (u32)by;
-  return equal ? NULL : v;
+  return strategy_reduce(v, n) ? v : NULL;
 }
 
 // ---- is it possible? ------------------------------------------------------------------------------------

@@ -25,13 +25,9 @@ static u32 sum_of(const u32 *part, u32 n) {
 
 // In the smallest numbers; NULL: they are equal.
 static const u32 *reduced(arena *a, const i64 *share, u32 n) {
-  i64 by = 0;
-  bool equal = true;
-  for (u32 k = 0; k < n; k++) by = gcd_i64(by, share[k]), equal = equal && share[k] == share[0];
-  if (equal) return NULL;
   u32 *v = NEWN(a, u32, n);
-  for (u32 k = 0; k < n; k++) v[k] = (u32)(share[k] / by);
-  return v;
+  for (u32 k = 0; k < n; k++) v[k] = (u32)share[k];
+  return strategy_reduce(v, n) ? v : NULL;
 }
 
 // ---- as is said -----------------------------------------------------------------------------------------

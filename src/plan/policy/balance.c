@@ -165,22 +165,8 @@ static i64 usable_of(const balance *b, u32 data) { // by the smallest device of 
 }
 
 // ---- shares of the batch --------------------------------------------------------------------------------
-static u32 gcd_of(const u32 *v, u32 n) {
-  i64 g = 0;
-  for (u32 k = 0; k < n; k++) g = gcd_i64(g, v[k]);
-  return (u32)MAX(g, 1);
-}
-
-static choice_value parts(const balance *b, const u32 *v, u32 n) {
-  u32 *own = NEWN(b->a, u32, n), by = gcd_of(v, n);
-  for (u32 k = 0; k < n; k++) own[k] = v[k] / by;
-  return (choice_value){.nparts = n, .part = own};
-}
-
-static bool all_equal(const u32 *v, u32 n) {
-  for (u32 k = 1; k < n; k++)
-    if (v[k] != v[0]) return false;
-  return true;
+static choice_value parts(choice_id id, u32 *v, u32 n) {
+  return strategy_reduce(v, n) ? (choice_value){.nparts = n, .part = v} : choice_default(id);
 }
 
 // Of which kinds the devices of every data rank are, and what each takes of main. Where degrees differ by place these
@@ -250,7 +236,7 @@ static bool shares_from(const balance *b, const double *share, choice_value *out
     if (share[j] < 1) return false;
     v[j] = (u32)share[j];
   }
-  *out = all_equal(v, n) ? choice_default(CHOICE_dp_shares) : parts(b, v, n);
+  *out = parts(CHOICE_dp_shares, v, n);
   return true;
 }
 
@@ -344,7 +330,9 @@ const u32 *auto_parts(arena *a, const double *pace, u32 n, bool (*may)(void *arg
       v[to]++;
     }
     for (u32 x = 0; x < n; x++) worst = MAX(worst, pace[x] * v[x] / sum);
-    if (gcd_of(v, n) > 1 || (kept && worst >= best) || !may(arg, v)) continue;
+    i64 common = 0;
+    for (u32 x = 0; x < n; x++) common = gcd_i64(common, v[x]);
+    if (common > 1 || (kept && worst >= best) || !may(arg, v)) continue;
     best = worst, kept = arena_dup(a, v, n * sizeof *v);
   }
   return kept;
@@ -354,7 +342,7 @@ static bool tensor_shares_from(const balance *b, const double *share, choice_val
   const u32 n = strategy_shares_needed(b->s, CHOICE_tp_shares);
   u32 *v = NEWN(b->a, u32, n);
   for (u32 x = 0; x < n; x++) v[x] = (u32)share[x];
-  *out = all_equal(v, n) ? choice_default(CHOICE_tp_shares) : parts(b, v, n);
+  *out = parts(CHOICE_tp_shares, v, n);
   return true;
 }
 

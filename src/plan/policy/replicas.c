@@ -98,11 +98,7 @@ static void deal_by_pace(const pace *p, u32 n, u32 K, u32 *micro) {
 
 static choice_value shares_of(arena *a, const u32 *micro, u32 n) {
   u32 *v = arena_dup(a, micro, n * sizeof *v);
-  bool equal = true;
-  i64 by = 0;
-  for (u32 r = 0; r < n; r++) by = gcd_i64(by, v[r]), equal = equal && v[r] == v[0];
-  for (u32 r = 0; r < n; r++) v[r] /= (u32)by;
-  return equal ? choice_default(CHOICE_dp_shares) : (choice_value){.nparts = n, .part = v};
+  return strategy_reduce(v, n) ? (choice_value){.nparts = n, .part = v} : choice_default(CHOICE_dp_shares);
 }
 
 typedef struct {
