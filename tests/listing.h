@@ -291,7 +291,7 @@ static void any_line(setting *w, strbuf *out) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
     const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_tp_shares || id == CHOICE_skip ||
-                      id == CHOICE_replicas;
+                      id == CHOICE_sync || id == CHOICE_replicas;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     say_row(w, id, 2, out);
   }
@@ -309,7 +309,7 @@ static void chunked_line(setting *w, strbuf *out) {
     const choice_id id = (choice_id)i;
     const bool searched = *choice_get(id)->search == '*';
     if ((id >= CHOICE_mbs && id <= CHOICE_group) || chance(&w->rng, searched ? 6 : 2)) continue;
-    if (id == CHOICE_skip && !chance(&w->rng, 6)) continue;
+    if ((id == CHOICE_skip || id == CHOICE_sync) && !chance(&w->rng, 6)) continue;
     say_row(w, id, searched && id != CHOICE_mb ? 1 : 2, out);
   }
 }

@@ -14,7 +14,7 @@ static void at_point(main_build *mb, group g, u32 m) {
 static type type_here(main_build *mb, value v) { return func_get(mb->p, mb->b.f)->values.v[v].ty; }
 
 // A parameter of main as one stage sees it: restricted to the stage's group.
-static value on_group(main_build *mb, value v, group g) {
+value main_on_group(main_build *mb, value v, group g) {
   prog *p = mb->p;
   const type_info *t = type_get(p, type_here(mb, v));
   if (t->g.i == g.i) return v;
@@ -41,7 +41,7 @@ static value on_group(main_build *mb, value v, group g) {
 static value param_here(main_build *mb, value w, group g) {
   mesh_param *x = main_param(mb, w, g);
   if (!x->v) mb->b.coord = 0, x->v = main_move(mb, mb->home[w - 1].v, x->g, x->lay);
-  return mb->b.failed ? 0 : on_group(mb, x->v, g);
+  return mb->b.failed ? 0 : main_on_group(mb, x->v, g);
 }
 
 static value packed(main_build *mb, const value *v, u32 n, group g) {

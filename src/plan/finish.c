@@ -164,7 +164,7 @@ static bool gather_grads(main_build *mb, value *out) {
   return true;
 }
 
-// Updates of all weights that live on one group, as one call.
+// Updates of all weights that are updated on one group, as one call.
 static bool update_group(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news,
                          value *gradout) {
   apply *x = mb->x;
@@ -174,12 +174,12 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   func f = planner_update(x->pl, w, n, pn);
   layout *in = NEWN(x->a, layout, most), *demand = NEWN(x->a, layout, most);
   u32 *opd = NEWN(x->a, u32, most);
-  group g = mb->home[w[0] - 1].g;
+  group g = main_update_group(mb, w[0]);
   for (u32 i = 0; i < n; i++) {
     value v = w[i];
     layout stored = mb->home[v - 1].lay;
     in[i] = stored, demand[i] = stored;
-    opd[i] = mb->home[v - 1].v | OPD_DONATED;
+    opd[i] = main_on_group(mb, mb->home[v - 1].v, g) | OPD_DONATED;
     in[n + i] = type_get(p, func_get(p, mb->b.f)->values.v[grad[v - 1]].ty)->lay;
     opd[n + i] = grad[v - 1] | OPD_DONATED;
   }
@@ -205,10 +205,7 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   func_get(p, mb->b.f)->body.v[at - 1].callee = sh.dst;
   emit_one_a_layer(mb, w[0]);
   value r = emit_res(p, mb->b.f, at);
-  for (u32 i = 0; i < n; i++, r++) {
-    neww[w[i] - 1] = r;
-    name_of(mb, r, w[i], ".new");
-  }
+  for (u32 i = 0; i < n; i++, r++) { neww[w[i] - 1] = r; }
   for (u32 j = 0; j < OPTIM_STATES; j++)
     for (u32 i = 0; i < n; i++) {
       value s = mb->state[j][w[i] - 1];
@@ -255,17 +252,25 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
   value *grad = ZNEWN(a, value, np + 1), *w = NEWN(a, value, np + 1);
   bool *done = ZNEWN(a, bool, np + 1);
   if (!gather_grads(mb, grad)) return false;
+  for (u32 i = 0; i < np; i++)
+    if (grad[i]) grad[i] = main_push(mb, i + 1, grad[i]);
   for (u32 i = 0; i < np; i++) {
     if (done[i] || !grad[i]) continue;
+    const group g = main_update_group(mb, i + 1);
     u32 n = 0;
     for (u32 j = i; j < np; j++)
-      if (grad[j] && !done[j] && mb->home[j].g.i == mb->home[i].g.i) w[n++] = j + 1, done[j] = true;
+      if (grad[j] && !done[j] && main_update_group(mb, j + 1).i == g.i) w[n++] = j + 1, done[j] = true;
     for (u32 at = 0, k = 0; at < n; at += k) {
       k = layer_of(mb, grad, w + at, n - at, k);
       if (!update_group(mb, w + at, k, grad, neww, news, gradout)) return false;
     }
   }
-  return true;
+  for (u32 i = 0; i < np; i++) {
+    if (!neww[i]) continue;
+    neww[i] = main_pull(mb, i + 1, neww[i]);
+    name_of(mb, neww[i], i + 1, ".new");
+  }
+  return !mb->b.failed;
 }
 
 // ---- results ----------------------------------------------------------------------------------------------

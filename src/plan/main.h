@@ -58,6 +58,14 @@ typedef struct {
   u64 some_free, all_free; // axes that some groups, all groups of these stages have
 } mesh_param;
 
+// The server of a weight: coordinate `at` of the axis, the ranks of its home there; axis 0: it has none.
+typedef struct {
+  u8 axis;
+  u32 at;
+  group g;
+} server_of;
+enum { SERVERS_MOST = 64 }; // streams of servers
+
 // By types: in which layout a value is sent, and as what it arrives.
 typedef struct {
   u32 from, to, want;
@@ -90,6 +98,7 @@ typedef struct {
   VEC(mesh_param) copies;     // on other meshes
   u32 *first_copy;            // per source parameter of main: its first one, from 1; 0: none
   bool *skip;                 // per source parameter: is it left out?
+  server_of *server;          // per source parameter, once main_params has run
   value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
 } main_build;
 
@@ -100,11 +109,20 @@ bool main_params(main_build *mb); // ... parameters and optimizer states
 // schedule.c: the graph of stages, after emit_begin; everything written out in the plan's order.
 void main_graph(const main_build *mb, arena *a, plan_graph *g);
 bool main_tasks(main_build *mb);
+// server.c: the server of every weight, after its home is known; the gradient of a weight on its server; what the update
+// made there on all ranks of its home. Of a weight without a server both stay as they are.
+void main_servers(main_build *mb);
+value main_push(main_build *mb, value w, value grad);
+value main_pull(main_build *mb, value w, value updated);
+static inline group main_update_group(const main_build *mb, value w) {
+  return mb->server[w - 1].axis ? mb->server[w - 1].g : mb->home[w - 1].g;
+}
 bool main_finish(main_build *mb); // finish.c: results, gradients, updates
 // ending.c: plan_probed.ending, after main_stages. In `a`; returns how many.
 u32 main_ending(main_build *mb, const u16 *alike, arena *a, const u32 **word);
 // emit.c: one task after the other, in any order in which what a task needs was made before
 void emit_begin(main_build *mb);
+value main_on_group(main_build *mb, value v, group g); // restricted to a group within its own
 // The latest instruction is one for weight w's layer, and for those that it stands for.
 void emit_one_a_layer(main_build *mb, value w);
 shape main_gradient_shape(const main_build *mb, value weight); // of the one that the backwards leave

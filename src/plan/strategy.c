@@ -548,6 +548,23 @@ static bool settle_passes(ctx *c, const strategy_set *set, const strategy *s) {
          strategy_goes_with(c, set, s, "schedule=3f1b", beside_passes, COUNT_OF(beside_passes));
 }
 
+// A server has the states of its weights and the sum of their gradients already.
+static bool shards_gradients(choice_value x) { return x.n >= 2; }
+static bool shards_states(choice_value x) { return x.n == 1; }
+static const choice_unfit beside_servers[] = {
+    {CHOICE_zero, shards_states, "a weight's optimizer states are on its server alone already",
+     "zero=0, or sync=allreduce"},
+    {CHOICE_zero, shards_gradients, "a server needs weights and gradients whole",
+     "zero=0, or sync=allreduce"},
+    {CHOICE_replicas, choice_is_list, "replicas of different make-up have no data ranks in common",
+     "replicas=none, or sync=allreduce"},
+};
+
+static bool settle_sync(ctx *c, const strategy_set *set, const strategy *s) {
+  return !choice_is(CHOICE_sync, s->sync, "ps") ||
+         strategy_goes_with(c, set, s, "sync=ps", beside_servers, COUNT_OF(beside_servers));
+}
+
 static bool settle_interlaced(ctx *c, const strategy_set *set, const strategy *s) {
   char beside[64];
   if (!is_interlaced(s->schedule)) return true;
@@ -610,5 +627,5 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
   return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
          settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && strategy_settle_degrees(c, set, s) &&
          settle_places(c, set, s) && settle_interlaced(c, set, s) && settle_passes(c, set, s) &&
-         settle_whale(c, set, s) && settle_micro(c, set, batch, s);
+         settle_sync(c, set, s) && settle_whale(c, set, s) && settle_micro(c, set, batch, s);
 }

@@ -507,10 +507,11 @@ static void read_train(reader *r, const ynode *top) {
 }
 
 static void read_storage(reader *r, const ynode *top) {
-  static const char *const keys[] = {"weights", "gradients", "states", NULL};
+  static const char *const keys[] = {"weights", "gradients", "states", "servers", NULL};
   const ynode *y = yaml_get(top, "rest");
   if (!y) return;
-  if (y->kind != Y_MAP) bad(r, y, "`rest` must be a map from weights, gradients and states to lists of axes");
+  if (y->kind != Y_MAP)
+    bad(r, y, "`rest` must be a map from weights, gradients, states and servers to lists of axes");
   known_keys(r, y, keys);
   for (u32 w = 0; w < STORAGE_KINDS; w++) {
     const ynode *v = yaml_get(y, plan_storage_name[w]);
