@@ -291,7 +291,8 @@ static void any_line(setting *w, strbuf *out) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
     const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_tp_shares || id == CHOICE_skip ||
-                      id == CHOICE_sync || id == CHOICE_replicas;
+                      id == CHOICE_replicas;
+    if (id == CHOICE_sync) continue;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     say_row(w, id, 2, out);
   }
@@ -308,15 +309,25 @@ static void chunked_line(setting *w, strbuf *out) {
   for (u32 i = CHOICE_mb; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
     const bool searched = *choice_get(id)->search == '*';
+    if (id == CHOICE_sync) continue;
     if ((id >= CHOICE_mbs && id <= CHOICE_group) || chance(&w->rng, searched ? 6 : 2)) continue;
-    if ((id == CHOICE_skip || id == CHOICE_sync) && !chance(&w->rng, 6)) continue;
+    if (id == CHOICE_skip && !chance(&w->rng, 6)) continue;
     say_row(w, id, searched && id != CHOICE_mb ? 1 : 2, out);
   }
+}
+
+// From numbers of its own, so the rest of the line is what it is without. Alone it does not go with every zero.
+static void say_sync(const setting *w, strbuf *out) {
+  u64 own = hash_u64(w->rng, 1);
+  if (!chance(&own, 3)) return;
+  const bool alone = !strstr(sb_str(out), "zero=") && !strstr(sb_str(out), "replicas=") && chance(&own, 2);
+  sb_fmt(out, "%ssync=%s", out->n ? " " : "", alone ? "allreduce,ps" : "*");
 }
 
 static bool random_line(setting *w, listing *l) {
   strbuf b = {.a = w->a};
   (chance(&w->rng, 3) ? chunked_line : any_line)(w, &b);
+  say_sync(w, &b);
   l->line = sb_str(&b);
   const bool ok = strategy_parse(w->c, w->a, l->line, &l->o.space);
   diag_clear(w->c);

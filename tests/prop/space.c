@@ -90,9 +90,8 @@ static void random_degrees(setting *s, strategy_set *x) {
 
 // Degrees and the size of a microbatch have one value, other rows all of theirs as long as the plans are few.
 static strategy_set random_part(setting *s) {
-  choice_id row[] = {CHOICE_v,         CHOICE_schedule, CHOICE_group,   CHOICE_zero,
-                     CHOICE_recompute, CHOICE_sp,       CHOICE_overlap, CHOICE_channels,
-                     CHOICE_tables,    CHOICE_layers,   CHOICE_sync};
+  choice_id row[] = {CHOICE_v,  CHOICE_schedule, CHOICE_group,    CHOICE_zero,   CHOICE_recompute,
+                     CHOICE_sp, CHOICE_overlap,  CHOICE_channels, CHOICE_tables, CHOICE_layers};
   strategy_set x = s->set;
   choice_value v[SPACE_VALUES];
   u32 plans = 1;
