@@ -265,6 +265,7 @@ bool main_tasks(main_build *mb) {
   for (u32 i = 0; i < mb->nstages; i++) emit_before(mb, &mb->stage[i]);
   for (u32 k = 0; k < n && !mb->b.failed; k++) {
     stage_build *s = &mb->stage[line[k].stage];
+    if (line[k].mb >= mb->nmb) continue; // of a program that is cut off
     begin_span(mb, &line[k]);
     if (line[k].send)
       emit_sends(mb, s, (task_kind)line[k].task, line[k].mb, line[k].to);

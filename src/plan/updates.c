@@ -56,7 +56,7 @@ value main_bwd_weights(const main_build *mb, const stage_build *s, u32 m) {
 
 void main_first_version(main_build *mb, stage_build *s) {
   if (!mb->update_group) return;
-  const u32 n = mb->K / mb->update_group + 1;
+  const u32 n = mb->nmb / mb->update_group + 1;
   s->fwd_of = ZNEWN(mb->x->a, value, n), s->bwd_of = ZNEWN(mb->x->a, value, n);
   s->fwd_of[0] = s->fwd_weights, s->bwd_of[0] = s->bwd_weights;
 }
@@ -81,8 +81,9 @@ static void take_weights(main_build *mb, stage_build *s, u32 version) {
 // with microbatches. Returns how many; they come first in w.
 static u32 read_later(const main_build *mb, const stage_build *s, u32 m, value *w, u32 n) {
   const u32 newest = (m + 1) / mb->update_group - 1;
-  if (m + 1 == mb->K || version_of(mb, s, m + 1) > newest || newest > version_of(mb, s, mb->K - 1)) return 0;
-  if (s->nforwards < mb->K && version_of(mb, s, s->nforwards) <= newest) return n;
+  if (m + 1 == mb->nmb || version_of(mb, s, m + 1) > newest || newest > version_of(mb, s, mb->nmb - 1))
+    return 0;
+  if (s->nforwards < mb->nmb && version_of(mb, s, s->nforwards) <= newest) return n;
   u32 some = 0; // by backwards alone
   for (u32 k = 0; k < n; k++)
     for (u32 j = 0; j < s->gp->nneed; j++)
@@ -134,7 +135,7 @@ bool main_update_stage(main_build *mb, stage_build *s, u32 m) {
     for (u32 j = 0; j < OPTIM_STATES; j++)
       if (news[j][w[k] - 1]) mb->state[j][w[k] - 1] = news[j][w[k] - 1];
   }
-  if (m + 1 == mb->K) return !mb->b.failed;
+  if (m + 1 == mb->nmb) return !mb->b.failed;
   take_weights(mb, s, next);
   emit_accumulators(mb, s);
   return !mb->b.failed;
