@@ -37,7 +37,7 @@ static u32 highest(const listing *l, choice_id id) {
   if (id == CHOICE_v) return MAX(layers(l), 1);
   if (id == CHOICE_group || id == CHOICE_mbs) return (u32)MAX(l->o.batch, 128);
   if (r->kind == CK_COUNT) return r->most;
-  return r->kind == CK_SET ? (1u << choice_words(id)) - 1 : choice_words(id) - 1;
+  return r->kind == CK_SET ? (1u << choice_words(id)) - 1 : choice_all(id) - 1;
 }
 
 static bool splits_in(const listing *l, u32 parts) {
@@ -268,7 +268,7 @@ static void say_value(u64 *rng, choice_id id, strbuf *out) {
     x.n = r->most == CHOICE_MOST ? degree[pick(rng, COUNT_OF(degree))]
                                  : r->least + pick(rng, r->most - r->least + 1);
   else
-    x.n = pick(rng, r->kind == CK_SET ? 1u << choice_words(id) : choice_words(id));
+    x.n = pick(rng, r->kind == CK_SET ? 1u << choice_words(id) : choice_all(id));
   choice_print(id, x, out);
 }
 

@@ -325,7 +325,7 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
   else if (r->kind == CK_SET)
     s->of[id].n = pick(rng, 1u << choice_words(id));
   else
-    s->of[id].n = pick(rng, choice_words(id));
+    s->of[id].n = pick(rng, choice_all(id));
   if (id == CHOICE_sync && s->replicas.nparts) s->sync = choice_default(id);
   if (id == CHOICE_sync && s->sync.n) s->zero = choice_default(CHOICE_zero); // servers have the states
   if (id != CHOICE_schedule) return;

@@ -54,6 +54,13 @@ u32 choice_words(choice_id id) {
   return n;
 }
 
+u32 choice_all(choice_id id) {
+  u32 n = choice_words(id);
+  while (id == CHOICE_schedule && n && sched_row_of(n - 1)->weights != WEIGHTS_ONE)
+    n--; // not the model's step
+  return n;
+}
+
 static char abouts[CHOICE_COUNT][240];
 static pthread_once_t abouts_once = PTHREAD_ONCE_INIT;
 

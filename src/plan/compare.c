@@ -245,6 +245,7 @@ static bool compare_plans(planner *pl, const plan *pn, cost_model *k, const veri
             plan_compare(pl->src->c, &want, &got, o->tolerance, a, r);
   arena_free(own);
   ok = ok && tell(pl->src, ref, o->seed, &want, before, a, r);
+  r->stale = plan_update_group(pn) > 0;
   if (dist) prog_free(dist);
   if (ref) prog_free(ref);
   return ok;

@@ -394,6 +394,7 @@ typedef struct {
 } verify_row;
 typedef struct {
   bool passed; // equal, and told
+  bool stale;  // compared with one device that has the plan's staleness, as updates are between tasks
   bool told;   // the results depend on the inputs, so equal results say that the plan is right
   double worst, tolerance;
   u32 nrows;

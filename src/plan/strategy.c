@@ -581,12 +581,18 @@ static const choice_unfit beside_stale[] = {
 };
 
 static bool settle_stale(ctx *c, const strategy_set *set, bool train, const strategy *s) {
-  if (choice_file(s->schedule) || !train || !choice_applies(CHOICE_schedule, s, train)) return true;
+  if (choice_file(s->schedule) || !choice_applies(CHOICE_schedule, s, train)) return true;
   const sched_row *r = sched_row_of(s->schedule.n);
   char beside[64];
+  if (r->weights == WEIGHTS_ONE) return true;
+  if (!train) {
+    diag(c, E_STRATEGY, said_at(set, CHOICE_schedule), "schedule=%s updates weights; this is inference",
+         r->name);
+    diag_hint(c, "add --train, or schedule=1f1b");
+    return false;
+  }
   snprintf(beside, sizeof beside, "schedule=%s", r->name);
-  return r->weights == WEIGHTS_ONE ||
-         strategy_goes_with(c, set, s, beside, beside_stale, COUNT_OF(beside_stale));
+  return strategy_goes_with(c, set, s, beside, beside_stale, COUNT_OF(beside_stale));
 }
 
 static bool settle_interlaced(ctx *c, const strategy_set *set, const strategy *s) {

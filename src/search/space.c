@@ -181,11 +181,9 @@ static void all_values(points *sp, choice_id id, strategy *s) {
   case CK_WORD:
   case CK_FLAG:
   case CK_GRIDS:
-  case CK_LIST: n = choice_words(id); break;
+  case CK_LIST: n = choice_all(id); break;
   }
-  for (u32 k = 0; k < n; k++)
-    if (id != CHOICE_schedule || sched_row_of(k)->weights == WEIGHTS_ONE) // others compute something else
-      with(sp, id, s, first + k);
+  for (u32 k = 0; k < n; k++) with(sp, id, s, first + k);
 }
 
 // A degree must divide the devices; the stages are what is left of them.

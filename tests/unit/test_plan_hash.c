@@ -23,7 +23,7 @@ static strategy random_strategy(u64 *rng, bool train) {
     else if (r->kind == CK_COUNT)
       s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);
     else
-      s.of[i].n = pick(rng, choice_words(id));
+      s.of[i].n = pick(rng, choice_all(id));
     if (!choice_is(id, s.of[i], "auto") && !choice_is(id, s.of[i], "whale")) continue; // there is no machine
     static const u32 three_one[] = {3, 1};
     s.of[i] = choice_default(id);
