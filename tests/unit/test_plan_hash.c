@@ -29,6 +29,7 @@ static strategy random_strategy(u64 *rng, bool train) {
     s.of[i] = choice_default(id);
     if (id != CHOICE_layers) s.of[i] = (choice_value){.nparts = 2, .part = three_one};
   }
+  if (s.sync.n) s.zero = choice_default(CHOICE_zero); // servers have the states
   if (sched_passes(sched_row_of(s.schedule.n)) > 1)
     s.schedule = choice_default(CHOICE_schedule); // the model has none
   if (sched_replicas(sched_row_of(s.schedule.n)) > 1) s.mb.n = 2;

@@ -85,7 +85,7 @@ error[E0509]: buffers=rendezvous does not go with schedule=pipedream: an update 
 $ heddle plan mlp-xs --batch 16 --train --machine dgx-2 --devices 4 --strategy "pp=4 dp=1 tp=1 mb=16 recompute=none schedule=*" --top 3 | grep -c pipedream
 0
 [1]
-$ heddle plan mlp-xs --batch 16 --train --machine dgx-2 --devices 4 --strategy "pp=4 dp=1 tp=1 mb=16 recompute=none schedule=1f1b,pipedream,2bw" | grep -e rank -e pipedream -e 1f1b
+$ heddle plan mlp-xs --batch 16 --train --machine dgx-2 --devices 4 --strategy "pp=4 dp=1 tp=1 mb=16 recompute=none schedule=1f1b,pipedream,2bw" | grep -e pipedream -e 1f1b -e asynchronous
 ranks         4
 1   4  16  pipedream      2.153 ms  1.00x  7,432/s  8.03 MiB  bubble 27 %
 2   4  16  pipedream-2bw  2.378 ms  1.10x  6,727/s  7.05 MiB  bubble 33 %
