@@ -74,9 +74,8 @@ shape main_gradient_shape(const main_build *mb, value weight) {
   return s;
 }
 
-void emit_weights(main_build *mb, stage_build *s) {
+static void pack_for_backward(main_build *mb, stage_build *s) {
   const stage_source *c = s->src;
-  s->fwd_weights = pack_weights(mb, s, NULL, c->nweights);
   if (!s->gp) return;
   s->bwd_weights = pack_weights(mb, s, s->gp->need, s->nneed_weights);
   if (s->gp->wgt.i) {
@@ -84,6 +83,11 @@ void emit_weights(main_build *mb, stage_build *s) {
     while (n < s->gp->nneed_w && s->gp->need_w[n] < c->nweights) n++;
     s->wgrad_weights = pack_weights(mb, s, s->gp->need_w, n);
   }
+}
+
+void emit_weights(main_build *mb, stage_build *s) {
+  s->fwd_weights = pack_weights(mb, s, NULL, s->src->nweights);
+  pack_for_backward(mb, s);
 }
 
 void emit_accumulators(main_build *mb, stage_build *s) {
@@ -106,10 +110,11 @@ void emit_accumulators(main_build *mb, stage_build *s) {
 
 void emit_before(main_build *mb, stage_build *s) {
   const stage_source *c = s->src;
+  s->fwd_weights = pack_weights(mb, s, NULL, c->nweights);
   s->base = ZNEWN(mb->x->a, value, c->ninputs + 1);
   for (u32 k = 0; k < c->ninputs; k++)
     if (!mb->stage_of[c->input[k]]) s->base[k] = param_here(mb, c->input[k], s->g);
-  emit_weights(mb, s), emit_accumulators(mb, s);
+  pack_for_backward(mb, s), emit_accumulators(mb, s);
   main_first_version(mb, s);
 }
 

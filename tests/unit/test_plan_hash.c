@@ -18,7 +18,9 @@ static strategy random_strategy(u64 *rng, bool train) {
     const choice_id id = (choice_id)i;
     const choice_row *r = choice_get(id);
     if (!choice_applies(id, &s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group) continue;
-    if (id == CHOICE_coshard) // of eight heads, which ranks may share 3 to 1
+    if (id == CHOICE_sync)
+      s.of[i].n = hash_u64(*rng, 1) % 16 == 0; // from a number of its own
+    else if (id == CHOICE_coshard)             // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
     else if (r->kind == CK_COUNT)
       s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);

@@ -86,11 +86,11 @@ $ heddle plan mlp-xs --batch 16 --train --machine dgx-2 --devices 4 --strategy "
 0
 [1]
 $ heddle plan mlp-xs --batch 16 --train --machine dgx-2 --devices 4 --strategy "pp=4 dp=1 tp=1 mb=16 recompute=none schedule=1f1b,pipedream,2bw" | grep -e pipedream -e 1f1b -e asynchronous
-ranks         4
 1   4  16  pipedream      2.153 ms  1.00x  7,432/s  8.03 MiB  bubble 27 %
 2   4  16  pipedream-2bw  2.378 ms  1.10x  6,727/s  7.05 MiB  bubble 33 %
 3   4  16  1f1b           2.505 ms  1.16x  6,388/s  5.05 MiB  bubble 35 %
 winner       dp=1 tp=1 pp=4 mb=16 schedule=pipedream
+             asynchronous: weights are updated between tasks, so it computes something else than the others
 next         dp=1 tp=1 pp=4 mb=16 schedule=pipedream-2bw
 $ heddle sim mlp-xs --batch 16 --machine dgx-2 --strategy "pp=2 mb=4 schedule=pipedream"
 error[E0509]: schedule=pipedream updates weights; this is inference
