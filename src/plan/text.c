@@ -449,6 +449,14 @@ static void name_order(reader *r, const ynode *y, const sched_row *row, u32 grou
   loc at = y ? y->at : (loc){0};
   const char *why = plan_name_schedule(r->c, r->a, r->pn, row, grouped, &at);
   if (!why) return;
+  if (y && row->weights != WEIGHTS_ONE &&
+      r->pn->train) { // versions are the row's: without it they are not known
+    diag(r->c, E_PLAN, at, "the order is not that of schedule %s, which says when weights are updated: %s",
+         row->name, why);
+    diag_hint(r->c, "leave out `schedule` to update them when all tasks have ended");
+    r->failed = true;
+    return;
+  }
   if (y) {
     diag(r->c, W_SCHEDULE, at, "the order is not that of schedule %s: %s", row->name, why);
     if (at.i != y->at.i) diag_note(r->c, y->at, "the plan says so here");

@@ -99,3 +99,16 @@ error[E0509]: schedule=pipedream updates weights; this is inference
      |           ^
   hint: add --train, or schedule=1f1b
 [2]
+$ heddle plan mlp-xs --batch 8 --train --machine dgx-2 --devices 2 --strategy "pp=2 dp=1 tp=1 mb=4 recompute=none schedule=pipedream" -o plan.yaml >plan.txt && grep -A 3 ^schedule plan.yaml && heddle verify mlp-xs --batch 8 --train --plan plan.yaml | grep ^verdict
+schedule: pipedream
+order:
+  - "F0.0*2 (B0.0 F0.2)*2 B0.2*2"
+  - "(F1.0 B1.0)*4"
+verdict    equal: the plan computes what one device does with the same staleness
+$ sed 's/(F1.0 B1.0)\*4/F1.0 F1.1 B1.0 B1.1 (F1.2 B1.2)*2/' plan.yaml >other.yaml; heddle verify mlp-xs --batch 8 --train --plan other.yaml
+error[E0501]: the order is not that of schedule pipedream, which says when weights are updated: place 1 runs F1.1 as its task 2, not B1.0
+  --> other.yaml:21:5
+  21 |   - "F1.0 F1.1 B1.0 B1.1 (F1.2 B1.2)*2"
+     |     ^
+  hint: leave out `schedule` to update them when all tasks have ended
+[1]
