@@ -37,7 +37,7 @@ static u32 highest(const listing *l, choice_id id) {
   if (id == CHOICE_v) return MAX(layers(l), 1);
   if (id == CHOICE_group || id == CHOICE_mbs) return (u32)MAX(l->o.batch, 128);
   if (r->kind == CK_COUNT) return r->most;
-  return r->kind == CK_SET ? (1u << choice_words(id)) - 1 : choice_words(id) - 1;
+  return r->kind == CK_SET ? (1u << choice_words(id)) - 1 : choice_all(id) - 1;
 }
 
 static bool splits_in(const listing *l, u32 parts) {
@@ -268,7 +268,7 @@ static void say_value(u64 *rng, choice_id id, strbuf *out) {
     x.n = r->most == CHOICE_MOST ? degree[pick(rng, COUNT_OF(degree))]
                                  : r->least + pick(rng, r->most - r->least + 1);
   else
-    x.n = pick(rng, r->kind == CK_SET ? 1u << choice_words(id) : choice_words(id));
+    x.n = pick(rng, r->kind == CK_SET ? 1u << choice_words(id) : choice_all(id));
   choice_print(id, x, out);
 }
 
@@ -292,6 +292,7 @@ static void any_line(setting *w, strbuf *out) {
     const choice_id id = (choice_id)i;
     const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_tp_shares || id == CHOICE_skip ||
                       id == CHOICE_replicas;
+    if (id == CHOICE_sync) continue;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     say_row(w, id, 2, out);
   }
@@ -308,15 +309,25 @@ static void chunked_line(setting *w, strbuf *out) {
   for (u32 i = CHOICE_mb; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
     const bool searched = *choice_get(id)->search == '*';
+    if (id == CHOICE_sync) continue;
     if ((id >= CHOICE_mbs && id <= CHOICE_group) || chance(&w->rng, searched ? 6 : 2)) continue;
     if (id == CHOICE_skip && !chance(&w->rng, 6)) continue;
     say_row(w, id, searched && id != CHOICE_mb ? 1 : 2, out);
   }
 }
 
+// From numbers of its own, so the rest of the line is what it is without. Alone it does not go with every zero.
+static void say_sync(const setting *w, strbuf *out) {
+  u64 own = hash_u64(w->rng, 1);
+  if (!chance(&own, 3)) return;
+  const bool alone = !strstr(sb_str(out), "zero=") && !strstr(sb_str(out), "replicas=") && chance(&own, 2);
+  sb_fmt(out, "%ssync=%s", out->n ? " " : "", alone ? "allreduce,ps" : "*");
+}
+
 static bool random_line(setting *w, listing *l) {
   strbuf b = {.a = w->a};
   (chance(&w->rng, 3) ? chunked_line : any_line)(w, &b);
+  say_sync(w, &b);
   l->line = sb_str(&b);
   const bool ok = strategy_parse(w->c, w->a, l->line, &l->o.space);
   diag_clear(w->c);

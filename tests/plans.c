@@ -325,7 +325,9 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
   else if (r->kind == CK_SET)
     s->of[id].n = pick(rng, 1u << choice_words(id));
   else
-    s->of[id].n = pick(rng, choice_words(id));
+    s->of[id].n = pick(rng, choice_all(id));
+  if (id == CHOICE_sync && s->replicas.nparts) s->sync = choice_default(id);
+  if (id == CHOICE_sync && s->sync.n) s->zero = choice_default(CHOICE_zero); // servers have the states
   if (id != CHOICE_schedule) return;
   const sched_row *row = sched_row_of(s->schedule.n);
   if (row->chunks && (row->chunks > 1 || chance(rng, 2))) s->v.n = row->chunks;

@@ -74,6 +74,15 @@ static i64 local_bytes(const site *s, const type_info *t, const coords *c) {
   return shape_bytes(&sh);
 }
 
+// A server has as many messages as there are other members, on links that the other servers use as well. All members
+// are servers at once: each exchanges with all others what n times as many bytes are in an all-to-all.
+static bool is_served(const site *s) {
+  const opcode op = s->i->op;
+  return (op == OP_reduce || op == OP_broadcast) && attr_int(attrs_get(s->p, s->i->at), A_server, 0);
+}
+
+static opcode priced_as(const site *s) { return is_served(s) ? OP_all_to_all : s->i->op; }
+
 static bool counts_results(opcode op) {
   return op == OP_all_gather || op == OP_broadcast || op == OP_scatter_from;
 }
@@ -87,7 +96,7 @@ static i64 comm_bytes(const site *s, const coords *c, u32 n) {
   for (u32 j = 0; j < count; j++)
     sum += local_bytes(s, of_result ? site_result(s, j) : site_operand(s, j), c);
   if (op == OP_halo_exchange) sum = MAX(local_bytes(s, site_result(s, 0), c) - sum, 0);
-  return op == OP_gather_to || op == OP_scatter_from ? sum * n : sum;
+  return op == OP_gather_to || op == OP_scatter_from || is_served(s) ? sum * n : sum;
 }
 
 // One cost if all are equal.
@@ -194,6 +203,7 @@ static u32 collective_costs(cost_model *k, const site *s, bool uneven, i64 *ps) 
   if (!subgroups) return 0;
   uneven = subgroup_bytes(k, s, subgroups, uneven, ps);
   const dtype t = instr_nopd(s->f, s->i) ? site_operand(s, 0)->s.t : DT_NONE;
+  const opcode op = priced_as(s);
   const bool differ = uneven || !subgroups->uniform;
   const u32 n = differ ? group_get(s->p->sp, s->g)->nranks : 1, first = sub_of_member(k, subgroups, 0);
   const i64 even = k->bytes.v[first];
@@ -204,7 +214,7 @@ static u32 collective_costs(cost_model *k, const site *s, bool uneven, i64 *ps) 
     const i64 own = uneven ? k->bytes.v[sub] : even;
     const u32 at = placement_of_subgroup(k, subgroups, sub);
     if ((own != bytes || at != placement) &&
-        !comm_event(k, ASKED_BY_PLAN, s->i->op, t, own, at, s->i->where, &cost, NULL))
+        !comm_event(k, ASKED_BY_PLAN, op, t, own, at, s->i->where, &cost, NULL))
       return 0;
     bytes = own, placement = at;
     k->bytes.v[sub] = cost.ps; // from here on
@@ -447,7 +457,8 @@ static bool explain(cost_model *k, const prog *p, const func_info *f, const inst
     i64 size;
     const u32 placement = placement_of_comm(k, &s, member, &size);
     const dtype t = instr_nopd(f, i) ? site_operand(&s, 0)->s.t : DT_NONE;
-    if (!comm_event(k, ASKED_BY_PLAN, i->op, t, size, placement, i->where, out, made_of)) return false;
+    if (!comm_event(k, ASKED_BY_PLAN, priced_as(&s), t, size, placement, i->where, out, made_of))
+      return false;
   } else {
     made_of->t = site_operand(&s, 0)->s.t;
     made_of->size = local_bytes(&s, site_operand(&s, 0), c);

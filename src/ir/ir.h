@@ -154,10 +154,14 @@ typedef struct prog {
   u32 norigins;
   VEC(scope_info) scopes; // [0]: the default, of what stands in none, if there is one
   bool has_default;
-  shares_info replicas;           // of the model: their shares of the batch
-  VEC(setting_info) settings;     // of its configuration
-  VEC(task_span) tasks;           // not in the text
-  u32 tasks_of;                   // of a main of so many instructions: a pass may have made another one
+  shares_info replicas;       // of the model: their shares of the batch
+  VEC(setting_info) settings; // of its configuration
+  VEC(task_span) tasks;       // not in the text
+  u32 tasks_of;               // of a main of so many instructions: a pass may have made another one
+  // Updates are between tasks: the same program without those of the last update, of `updates` in all; it is freed with
+  // this one. A longer program takes as much more for each update more. NULL: there is none. Not in the text, nor in a clone
+  struct prog *shorter;
+  u32 updates;
   const measured_times *measured; // NULL: prices are the cost model's. Not in the text, nor in a clone
   hmap type_map, attr_map, point_map;
   hmap regroup_map; // of type_on and type_bind: (type, group) to type

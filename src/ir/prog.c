@@ -32,6 +32,7 @@ prog *prog_new(ctx *c) {
 }
 
 void prog_free(prog *p) {
+  if (p) prog_free(p->shorter);
   if (p) arena_free(p->a); // the program itself lives in its arena
 }
 
@@ -444,7 +445,7 @@ prog *prog_clone(const prog *p, ctx *c) {
   q->c = c;
   q->a = a;
   q->serial = next_serial();
-  q->measured = NULL;
+  q->measured = NULL, q->shorter = NULL;
   q->sp = space_clone(p->sp, c, a);
   DUP(a, &q->types);
   for (u32 k = 1; k < q->types.n; k++) {

@@ -158,9 +158,9 @@ void main_open(main_build *to, apply *x, u32 most) {
   *to = mb;
 }
 
-static bool build_main(apply *x) {
+static bool build_main(apply *x, u32 most) {
   main_build mb;
-  main_open(&mb, x, 0);
+  main_open(&mb, x, most);
   return main_stages(&mb) && main_params(&mb) && main_tasks(&mb) && main_finish(&mb);
 }
 
@@ -184,12 +184,25 @@ prog *apply_close(apply *x, bool ok) {
   return NULL;
 }
 
-prog *plan_apply(planner *pl, const plan *pn, cost_model *k) {
+// most: the first microbatches alone; 0: all.
+static prog *applied(planner *pl, const plan *pn, cost_model *k, u32 most) {
   apply x;
-  bool ok = apply_open(&x, pl, pn, k) && build_main(&x);
+  bool ok = apply_open(&x, pl, pn, k) && build_main(&x, most);
   prog *p = apply_close(&x, ok);
-  if (p) IR_VERIFY_PASS(p);
+  if (p && !most) IR_VERIFY_PASS(p);
   if (!p || plan_measured(pl, pn, k, p)) return p;
+  prog_free(p);
+  return NULL;
+}
+
+// Where updates are between tasks and the pipeline is full for some of the time, what one update more takes is told by
+// the program of one update less.
+prog *plan_apply(planner *pl, const plan *pn, cost_model *k) {
+  prog *p = applied(pl, pn, k, 0);
+  const u32 each = plan_update_group(pn), K = pn->time ? pn->axes[pn->time - 1].size : 1;
+  if (!p || !each || K < each + 2 * pn->made.shape.places) return p;
+  p->shorter = applied(pl, pn, k, K - each), p->updates = K / each;
+  if (p->shorter) return p;
   prog_free(p);
   return NULL;
 }

@@ -54,6 +54,13 @@ u32 choice_words(choice_id id) {
   return n;
 }
 
+u32 choice_all(choice_id id) {
+  u32 n = choice_words(id);
+  while (id == CHOICE_schedule && n && sched_row_of(n - 1)->weights != WEIGHTS_ONE)
+    n--; // not the model's step
+  return n;
+}
+
 static char abouts[CHOICE_COUNT][240];
 static pthread_once_t abouts_once = PTHREAD_ONCE_INIT;
 
@@ -275,6 +282,11 @@ static bool grouped(const strategy *s) { // of a file its own check tells
   return s->schedule.path || sched_row_of(s->schedule.n)->group;
 }
 
+// Its groups are of microbatches, whatever the number of chunks.
+static bool updates_in_groups(const strategy *s) {
+  return !s->schedule.path && sched_row_of(s->schedule.n)->weights == WEIGHTS_DOUBLE;
+}
+
 bool choice_applies(choice_id id, const strategy *s, bool train) {
   const u64 needs = rows[id].needs;
   if (needs & CHOICE_TRAINING && !train) return false;
@@ -284,7 +296,9 @@ bool choice_applies(choice_id id, const strategy *s, bool train) {
   if (needs & CHOICE_ALIKE && s->replicas.nparts) return false;
   const u64 rows_of = (1ull << CHOICE_COUNT) - 1;
   for (u64 many = needs & rows_of; many; many &= many - 1)
-    if (strategy_most(s, (choice_id)__builtin_ctzll(many)) <= 1) return false;
+    if (strategy_most(s, (choice_id)__builtin_ctzll(many)) <= 1 &&
+        !(needs & CHOICE_GROUPED && updates_in_groups(s) && s->pp.n > 1))
+      return false;
   for (u64 on = needs >> CHOICE_ON & rows_of; on; on &= on - 1)
     if (!s->of[__builtin_ctzll(on)].n) return false;
   return true;

@@ -81,6 +81,7 @@ const char *choice_option(choice_id id);      // without its dashes
 const char *choice_about(choice_id id);       // with the values that the row lists by a function
 const char *choice_word(choice_id id, u32 i); // NULL past the last
 u32 choice_words(choice_id id);               // how many
+u32 choice_all(choice_id id);                 // so many of them, the first ones, are `*` of a search
 choice_value choice_default(choice_id id);
 choice_value choice_of_mixed(
     choice_id id); // what a search tries besides where devices are of several kinds, or the default

@@ -189,9 +189,50 @@ static bool evaluate_plan(const prog *src, const plan *pn, const prog *dist, con
   return ok;
 }
 
+// ---- the same staleness on one device --------------------------------------------------------------------
+// The dimension that a trans splits, as the classes of its atoms, and which of them it splits where.
+typedef struct {
+  u32 n, id[16], at; // at: the atom that is split
+  i64 stride;        // within it
+} split_of;
+static bool find_split(const plan *pn, u32 number, const prog *p, const classes *k, split_of *out);
+
+// Where updates are between tasks, the plan computes something else than a step of the model: one device, with the plan's
+// stages, microbatch after microbatch of the same samples, each stage reading the version that the schedule says.
+static plan *single_stale(planner *pl, const plan *pn, arena *a) {
+  plan *one = plan_single(a, pl->src, pn->train, &pn->optim);
+  const u32 K = pn->axes[pn->time - 1].size, n = pn->nsegments;
+  const plan_axis axes[2] = {one->axes[0], pn->axes[pn->time - 1]};
+  one->naxes = 2, one->axes = arena_dup(a, axes, sizeof axes), one->time = 2;
+  one->trans = NEWN(a, plan_trans, pn->ntrans + 1);
+  for (u32 i = 0; i < pn->ntrans; i++) {
+    if (pn->trans[i].axis != pn->time) continue;
+    plan_trans t = pn->trans[i];
+    split_of s;
+    if (!t.stride && find_split(pn, i, pl->src, planner_classes(pl), &s) && s.stride) {
+      t.stride = s.stride;
+      for (u32 j = s.at + 1; j < s.n; j++) t.stride *= classes_get(planner_classes(pl), s.id[j])->extent;
+    }
+    t.axis = one->time;
+    one->trans[one->ntrans++] = t;
+  }
+  one->segments = arena_dup(a, pn->segments, n * sizeof *pn->segments), one->nsegments = n;
+  for (u32 k = 0; k < n; k++) one->segments[k].on = (plan_submesh){0};
+  sched_task *t = NEWN(a, sched_task, 2 * (size_t)n * K);
+  u32 nt = 0;
+  for (u32 m = 0; m < K; m++) {
+    for (u32 k = 0; k < n; k++) t[nt++] = (sched_task){.stage = (u16)k, .kind = TASK_F, .mb = m};
+    for (u32 k = n; k-- > 0;) t[nt++] = (sched_task){.stage = (u16)k, .kind = TASK_B, .mb = m};
+  }
+  one->seqs[0] = (sched_seq){nt, t};
+  one->made.row = pn->made.row, one->made.shape = pn->made.shape;
+  return one;
+}
+
 static bool compare_plans(planner *pl, const plan *pn, cost_model *k, const verify_opts *o, arena *a,
                           verify_report *r) {
-  plan keep = *pn, *one = plan_single(a, pl->src, pn->train, &pn->optim);
+  plan keep = *pn, *one = plan_update_group(pn) ? single_stale(pl, pn, a)
+                                                : plan_single(a, pl->src, pn->train, &pn->optim);
   one->batchnorm_groups = pn->batchnorm_groups; // of one device too
   keep.keep_gradients = one->keep_gradients = pn->train;
   prog *dist = plan_apply(pl, &keep, k);
@@ -204,18 +245,13 @@ static bool compare_plans(planner *pl, const plan *pn, cost_model *k, const veri
             plan_compare(pl->src->c, &want, &got, o->tolerance, a, r);
   arena_free(own);
   ok = ok && tell(pl->src, ref, o->seed, &want, before, a, r);
+  r->stale = plan_update_group(pn) > 0;
   if (dist) prog_free(dist);
   if (ref) prog_free(ref);
   return ok;
 }
 
 // ---- the same plan on a smaller model ------------------------------------------------------------------
-// The dimension that a trans splits, as the classes of its atoms, and which of them it splits where.
-typedef struct {
-  u32 n, id[16], at; // at: the atom that is split
-  i64 stride;        // within it
-} split_of;
-
 static i64 dim_of(const prog *p, const plan_trans *t, value *v) {
   const func_info *f = func_get(p, t->fn);
   const instr *in = t->instr ? &f->body.v[t->instr - 1] : NULL;

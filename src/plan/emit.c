@@ -14,7 +14,7 @@ static void at_point(main_build *mb, group g, u32 m) {
 static type type_here(main_build *mb, value v) { return func_get(mb->p, mb->b.f)->values.v[v].ty; }
 
 // A parameter of main as one stage sees it: restricted to the stage's group.
-static value on_group(main_build *mb, value v, group g) {
+value main_on_group(main_build *mb, value v, group g) {
   prog *p = mb->p;
   const type_info *t = type_get(p, type_here(mb, v));
   if (t->g.i == g.i) return v;
@@ -40,8 +40,9 @@ static value on_group(main_build *mb, value v, group g) {
 // has sent.
 static value param_here(main_build *mb, value w, group g) {
   mesh_param *x = main_param(mb, w, g);
+  if (mb->now && main_trains(mb, w)) return main_on_group(mb, mb->now[w - 1], g);
   if (!x->v) mb->b.coord = 0, x->v = main_move(mb, mb->home[w - 1].v, x->g, x->lay);
-  return mb->b.failed ? 0 : on_group(mb, x->v, g);
+  return mb->b.failed ? 0 : main_on_group(mb, x->v, g);
 }
 
 static value packed(main_build *mb, const value *v, u32 n, group g) {
@@ -73,13 +74,8 @@ shape main_gradient_shape(const main_build *mb, value weight) {
   return s;
 }
 
-void emit_before(main_build *mb, stage_build *s) {
-  prog *p = mb->p;
+static void pack_for_backward(main_build *mb, stage_build *s) {
   const stage_source *c = s->src;
-  s->fwd_weights = pack_weights(mb, s, NULL, c->nweights);
-  s->base = ZNEWN(mb->x->a, value, c->ninputs + 1);
-  for (u32 k = 0; k < c->ninputs; k++)
-    if (!mb->stage_of[c->input[k]]) s->base[k] = param_here(mb, c->input[k], s->g);
   if (!s->gp) return;
   s->bwd_weights = pack_weights(mb, s, s->gp->need, s->nneed_weights);
   if (s->gp->wgt.i) {
@@ -87,7 +83,17 @@ void emit_before(main_build *mb, stage_build *s) {
     while (n < s->gp->nneed_w && s->gp->need_w[n] < c->nweights) n++;
     s->wgrad_weights = pack_weights(mb, s, s->gp->need_w, n);
   }
-  if (!s->acc) return;
+}
+
+void emit_weights(main_build *mb, stage_build *s) {
+  s->fwd_weights = pack_weights(mb, s, NULL, s->src->nweights);
+  pack_for_backward(mb, s);
+}
+
+void emit_accumulators(main_build *mb, stage_build *s) {
+  prog *p = mb->p;
+  const stage_source *c = s->src;
+  if (!s->gp || !s->acc) return;
   value *zero = NEWN(mb->x->a, value, s->gp->nacc + 1);
   mb->b.g = s->g, mb->b.coord = 0;
   mb->b.flags = INSTR_BACKWARD;
@@ -100,6 +106,16 @@ void emit_before(main_build *mb, stage_build *s) {
   }
   s->grads = packed(mb, zero, s->gp->nacc, s->g);
   mb->b.flags = 0;
+}
+
+void emit_before(main_build *mb, stage_build *s) {
+  const stage_source *c = s->src;
+  s->fwd_weights = pack_weights(mb, s, NULL, c->nweights);
+  s->base = ZNEWN(mb->x->a, value, c->ninputs + 1);
+  for (u32 k = 0; k < c->ninputs; k++)
+    if (!mb->stage_of[c->input[k]]) s->base[k] = param_here(mb, c->input[k], s->g);
+  pack_for_backward(mb, s), emit_accumulators(mb, s);
+  main_first_version(mb, s);
 }
 
 // ---- tasks ------------------------------------------------------------------------------------------------
@@ -154,9 +170,10 @@ static value argument(main_build *mb, stage_build *s, u32 k, u32 m) {
 static void run_forward(main_build *mb, stage_build *s, u32 m) {
   stage_source *c = s->src;
   u32 buf[64], *opd = c->ninputs < 60 ? buf : NEWN(mb->x->a, u32, c->ninputs + 1), n = 0;
-  if (s->fwd_weights) opd[n++] = s->fwd_weights;
+  if (s->fwd_weights) opd[n++] = main_fwd_weights(mb, s, m);
   for (u32 k = 0; k < c->ninputs; k++) opd[n++] = argument(mb, s, k, m);
   u32 r = emit_call(mb, &s->fwd, &s->fwd_types, opd, n, s->g, m, 0);
+  s->nforwards++;
   for (u32 k = 0; k < c->noutputs; k++) s->res[(size_t)k * mb->nmb + m] = r + k;
   if (s->gp && s->gp->nsaved) s->saved[m] = r + c->noutputs;
 }
@@ -201,7 +218,7 @@ static value output_grad(main_build *mb, stage_build *s, u32 output, u32 m) {
 static void run_backward(main_build *mb, stage_build *s, u32 m) {
   const grad_pair *gp = s->gp;
   u32 cap = gp->nneed + 2 * gp->ndy + 8, buf[64], *opd = cap <= 64 ? buf : NEWN(mb->x->a, u32, cap);
-  u32 n = put_needs(mb, s, s->bwd_weights, gp->need, gp->nneed, m, opd);
+  u32 n = put_needs(mb, s, main_bwd_weights(mb, s, m), gp->need, gp->nneed, m, opd);
   if (gp->nsaved) opd[n++] = s->saved[m];
   u32 ncame = 0, *came = NEWN(mb->x->a, u32, gp->ndy + 1);
   for (u32 k = 0; k < gp->ndy; k++) {

@@ -137,7 +137,7 @@ static bool gather_grads(main_build *mb, value *out) {
   values *per = ZNEWN(a, values, mb->m->nparams + 1);
   for (u32 i = 0; i < mb->nstages; i++) {
     stage_build *s = &mb->stage[i];
-    if (!s->gp || !s->gp->nacc || !s->grads || (mb->active && !mb->active[i])) continue;
+    if (mb->now || !s->gp || !s->gp->nacc || !s->grads || (mb->active && !mb->active[i])) continue;
     const type_info *t = type_get(p, func_get(p, mb->b.f)->values.v[s->grads].ty);
     u32 n = t->n;
     type *ty = arena_dup(a, t->elem, sizeof *t->elem * n);
@@ -156,17 +156,18 @@ static bool gather_grads(main_build *mb, value *out) {
       else
         per[i].v[j] = combine(mb, per[i].v[j], per[i].v[k]);
     }
-    out[i] = n                                        ? bring_home(mb, i + 1, per[i].v, n)
-             : main_trains(mb, i + 1) && !mb->skip[i] ? zero_grad(mb, i + 1)
-                                                      : 0;
+    out[i] = n ? bring_home(mb, i + 1, per[i].v, n)
+             : main_trains(mb, i + 1) && !mb->skip[i] && !(mb->now && mb->now[i] != mb->home[i].v)
+                 ? zero_grad(mb, i + 1)
+                 : 0;
     if (mb->b.failed) return false;
   }
   return true;
 }
 
-// Updates of all weights that live on one group, as one call.
-static bool update_group(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news,
-                         value *gradout) {
+// Updates of all weights that are updated on one group, as one call.
+bool main_update(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news,
+                 value *gradout) {
   apply *x = mb->x;
   prog *p = mb->p;
   const plan *pn = x->pn;
@@ -174,12 +175,12 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   func f = planner_update(x->pl, w, n, pn);
   layout *in = NEWN(x->a, layout, most), *demand = NEWN(x->a, layout, most);
   u32 *opd = NEWN(x->a, u32, most);
-  group g = mb->home[w[0] - 1].g;
+  group g = main_update_group(mb, w[0]);
   for (u32 i = 0; i < n; i++) {
     value v = w[i];
     layout stored = mb->home[v - 1].lay;
     in[i] = stored, demand[i] = stored;
-    opd[i] = mb->home[v - 1].v | OPD_DONATED;
+    opd[i] = (mb->now ? mb->now[v - 1] : main_on_group(mb, mb->home[v - 1].v, g)) | OPD_DONATED;
     in[n + i] = type_get(p, func_get(p, mb->b.f)->values.v[grad[v - 1]].ty)->lay;
     opd[n + i] = grad[v - 1] | OPD_DONATED;
   }
@@ -205,10 +206,7 @@ static bool update_group(main_build *mb, const value *w, u32 n, const value *gra
   func_get(p, mb->b.f)->body.v[at - 1].callee = sh.dst;
   emit_one_a_layer(mb, w[0]);
   value r = emit_res(p, mb->b.f, at);
-  for (u32 i = 0; i < n; i++, r++) {
-    neww[w[i] - 1] = r;
-    name_of(mb, r, w[i], ".new");
-  }
+  for (u32 i = 0; i < n; i++, r++) { neww[w[i] - 1] = r; }
   for (u32 j = 0; j < OPTIM_STATES; j++)
     for (u32 i = 0; i < n; i++) {
       value s = mb->state[j][w[i] - 1];
@@ -249,23 +247,51 @@ static u32 layer_of(const main_build *mb, const value *grad, const value *w, u32
   return n;
 }
 
+// Those that were updated between tasks.
+static void take_latest(main_build *mb, value *neww, value **news, value *gradout) {
+  for (u32 i = 0; i < mb->m->nparams; i++) {
+    if (mb->now[i] == mb->home[i].v) continue;
+    neww[i] = mb->now[i], gradout[i] = mb->last_grad[i];
+    name_of(mb, neww[i], i + 1, ".new");
+    if (gradout[i]) name_of(mb, gradout[i], i + 1, ".grad");
+    for (u32 j = 0; j < OPTIM_STATES; j++)
+      if (mb->state[j][i]) {
+        optim_state st;
+        news[j][i] = mb->state[j][i];
+        if (optim_state_find(&mb->x->pn->optim, &val_type(mb->s, mb->m, i + 1)->s, j, &st))
+          value_name(
+              mb->p, mb->b.f, news[j][i],
+              sym_with(mb->s->c, mb->m->values.v[i + 1].name, arena_printf(mb->x->a, "%s.new", st.suffix)));
+      }
+  }
+}
+
 static bool update_weights(main_build *mb, value *neww, value **news, value *gradout) {
   arena *a = mb->x->a;
   u32 np = mb->m->nparams;
   value *grad = ZNEWN(a, value, np + 1), *w = NEWN(a, value, np + 1);
   bool *done = ZNEWN(a, bool, np + 1);
+  if (mb->now) take_latest(mb, neww, news, gradout);
   if (!gather_grads(mb, grad)) return false;
+  for (u32 i = 0; i < np; i++)
+    if (grad[i]) grad[i] = main_push(mb, i + 1, grad[i]);
   for (u32 i = 0; i < np; i++) {
     if (done[i] || !grad[i]) continue;
+    const group g = main_update_group(mb, i + 1);
     u32 n = 0;
     for (u32 j = i; j < np; j++)
-      if (grad[j] && !done[j] && mb->home[j].g.i == mb->home[i].g.i) w[n++] = j + 1, done[j] = true;
+      if (grad[j] && !done[j] && main_update_group(mb, j + 1).i == g.i) w[n++] = j + 1, done[j] = true;
     for (u32 at = 0, k = 0; at < n; at += k) {
       k = layer_of(mb, grad, w + at, n - at, k);
-      if (!update_group(mb, w + at, k, grad, neww, news, gradout)) return false;
+      if (!main_update(mb, w + at, k, grad, neww, news, gradout)) return false;
     }
   }
-  return true;
+  for (u32 i = 0; i < np; i++) {
+    if (!neww[i] || !grad[i]) continue;
+    neww[i] = main_pull(mb, i + 1, neww[i]);
+    name_of(mb, neww[i], i + 1, ".new");
+  }
+  return !mb->b.failed;
 }
 
 // ---- results ----------------------------------------------------------------------------------------------

@@ -42,6 +42,8 @@ static u64 hash_trans(u64 h, const plan_trans *t) {
 
 static u64 hash_orders(u64 h, const plan *pn) {
   h = hash_step(h, pn->nreplicas);
+  if (pn->train && pn->made.row && pn->made.row->weights != WEIGHTS_ONE)
+    h = hash_step(h, (u64)pn->made.row->weights << 32 | sched_update_group(pn->made.row, &pn->made.shape));
   for (u32 r = 0; r < pn->nreplicas; r++) {
     h = hash_step(h, pn->replicas[r].micro);
     for (u32 i = 0; pn->replicas[r].on && i < pn->nsegments; i++) h = hash_submesh(h, &pn->replicas[r].on[i]);

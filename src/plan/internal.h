@@ -115,9 +115,14 @@ typedef struct stage_source {
 // every stage source that uses them. Cached.
 stage_source *planner_stage(planner *pl, u32 from, u32 to);
 const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o); // kept by f and o; NULL if refused
+// Microbatches of an update between tasks; 0: one update, when all tasks have ended.
+static inline u32 plan_update_group(const plan *pn) {
+  return pn->train && pn->made.row ? sched_update_group(pn->made.row, &pn->made.shape) : 0;
+}
 // Do gradients go into accumulators? With one microbatch only if they are stored in pieces (ZeRO 2 and 3).
 static inline bool plan_accumulates(const plan *pn) {
-  return (pn->time && pn->axes[pn->time - 1].size > 1) || pn->nstorage[STORAGE_GRAD];
+  return (pn->time && pn->axes[pn->time - 1].size > 1 && plan_update_group(pn) != 1) ||
+         pn->nstorage[STORAGE_GRAD];
 }
 // The update of n weights as a function: (w.., g.., states..) -> (w'.., states'.. [, g..]), the states of one
 // kind for all weights that have it, then those of the next. Cached by types.

@@ -31,6 +31,8 @@ typedef struct stage_build {
   layout *acc_lay; // per accumulator / weight gradient
   u32 nneed_weights;
   value fwd_weights, bwd_weights, wgrad_weights; // packed weights for fwd, bwd, wgt (0: none)
+  u32 nforwards;                                 // of its tasks so far, where updates are between tasks
+  value *fwd_of, *bwd_of;                        // the same by version, where updates are between tasks
   value grads;                                   // packed gradients so far
   type *arg_type; // per input that is a piece of a parameter: its type, once known
   edge **came;    // per input that another stage makes
@@ -58,6 +60,14 @@ typedef struct {
   u64 some_free, all_free; // axes that some groups, all groups of these stages have
 } mesh_param;
 
+// The server of a weight: coordinate `at` of the axis, the ranks of its home there; axis 0: it has none.
+typedef struct {
+  u8 axis;
+  u32 at;
+  group g;
+} server_of;
+enum { SERVERS_MOST = 64 }; // streams of servers
+
 // By types: in which layout a value is sent, and as what it arrives.
 typedef struct {
   u32 from, to, want;
@@ -84,12 +94,16 @@ typedef struct {
   bool no_ending;   // in a probe: what comes after the tasks is left out, and states with it
   u8 time;          // temporal axis in p, 0: none
   stage_build *stage;
-  u32 *stage_of, *out_of;     // per value of main: segment that makes it + 1, its output number
-  u32 *coord, *point;         // per microbatch that is emitted: which of the step it is; temporal point
-  mesh_param *home;           // per source parameter of main
-  VEC(mesh_param) copies;     // on other meshes
-  u32 *first_copy;            // per source parameter of main: its first one, from 1; 0: none
-  bool *skip;                 // per source parameter: is it left out?
+  u32 *stage_of, *out_of; // per value of main: segment that makes it + 1, its output number
+  u32 *coord, *point;     // per microbatch that is emitted: which of the step it is; temporal point
+  mesh_param *home;       // per source parameter of main
+  VEC(mesh_param) copies; // on other meshes
+  u32 *first_copy;        // per source parameter of main: its first one, from 1; 0: none
+  bool *skip;             // per source parameter: is it left out?
+  u32 update_group;       // microbatches of an update between tasks; 0: one update, when all tasks have ended
+  value *now,
+      *last_grad;    // of these, per source parameter: its newest version, the gradient of its latest update
+  server_of *server; // per source parameter, once main_params has run
   value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
 } main_build;
 
@@ -100,15 +114,36 @@ bool main_params(main_build *mb); // ... parameters and optimizer states
 // schedule.c: the graph of stages, after emit_begin; everything written out in the plan's order.
 void main_graph(const main_build *mb, arena *a, plan_graph *g);
 bool main_tasks(main_build *mb);
+// server.c: the server of every weight, after its home is known; the gradient of a weight on its server; what the update
+// made there on all ranks of its home. Of a weight without a server both stay as they are.
+void main_servers(main_build *mb);
+value main_push(main_build *mb, value w, value grad);
+value main_pull(main_build *mb, value w, value updated);
+static inline group main_update_group(const main_build *mb, value w) {
+  return mb->server[w - 1].axis ? mb->server[w - 1].g : mb->home[w - 1].g;
+}
+// updates.c, where updates are between tasks (else nothing): before any task; when a stage's first weights are packed; what
+// tasks of microbatch m read; after the backward of m.
+bool main_updates_open(main_build *mb);
+void main_first_version(main_build *mb, stage_build *s);
+value main_fwd_weights(const main_build *mb, const stage_build *s, u32 m);
+value main_bwd_weights(const main_build *mb, const stage_build *s, u32 m);
+bool main_update_stage(main_build *mb, stage_build *s, u32 m);
+// finish.c: the update of n weights on one group as one call; by parameter new weights, states by kind, gradients.
+bool main_update(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news,
+                 value *gradout);
 bool main_finish(main_build *mb); // finish.c: results, gradients, updates
 // ending.c: plan_probed.ending, after main_stages. In `a`; returns how many.
 u32 main_ending(main_build *mb, const u16 *alike, arena *a, const u32 **word);
 // emit.c: one task after the other, in any order in which what a task needs was made before
 void emit_begin(main_build *mb);
+value main_on_group(main_build *mb, value v, group g); // restricted to a group within its own
 // The latest instruction is one for weight w's layer, and for those that it stands for.
 void emit_one_a_layer(main_build *mb, value w);
 shape main_gradient_shape(const main_build *mb, value weight); // of the one that the backwards leave
 void emit_before(main_build *mb, stage_build *s);              // weights, pieces of inputs, accumulators
+void emit_weights(main_build *mb, stage_build *s);
+void emit_accumulators(main_build *mb, stage_build *s);
 void emit_task(main_build *mb, stage_build *s, task_kind kind, u32 m);
 // Of what the task left: to the stage `to` - 1, or, if `to` is 0, to all.
 void emit_sends(main_build *mb, stage_build *s, task_kind kind, u32 m, u32 to);

@@ -107,7 +107,9 @@ typedef struct {
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs,
 // passes and versions.
 enum { PLAN_STORED = 24 };
-typedef enum { STORAGE_WEIGHT, STORAGE_GRAD, STORAGE_STATE, STORAGE_KINDS } storage_kind;
+// What lies in pieces over axes while nothing computes with it. Over axes of STORAGE_SERVER every weight has one
+// coordinate as its server: states are there alone, gradients are summed there, and what it updates goes to all.
+typedef enum { STORAGE_WEIGHT, STORAGE_GRAD, STORAGE_STATE, STORAGE_SERVER, STORAGE_KINDS } storage_kind;
 typedef struct {
   u32 naxes;
   plan_axis *axes;
@@ -133,8 +135,9 @@ typedef struct {
            // the row that they are, and its shape
   u8 time; // the temporal axis of microbatches (1-based; 0: no microbatches)
   u32 nstorage[STORAGE_KINDS];
-  u8 storage[STORAGE_KINDS]
-            [PLAN_STORED]; // axes over which weights / gradients / states are also sharded in storage
+  u8 storage
+      [STORAGE_KINDS]
+      [PLAN_STORED]; // axes over which weights / gradients / states are also sharded in storage; of servers
   u32 nrecompute;
   struct {
     func fn;
@@ -189,7 +192,8 @@ typedef struct {
   const u32 *ending;
   u32 nending;
 } plan_probed;
-bool plan_has_probe(const plan *pn); // no segment lies on several places: those are simulated whole
+bool plan_has_probe(
+    const plan *pn); // no segment lies on several places, no weight has a server: those are simulated whole
 prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out);
 // The same without what comes after the tasks if `find` has that: sim_ending_of stages with equal words
 // (plan_probed.ending) and states (plan_states), of the same planner and cost model. Then nothing is said of the
@@ -390,6 +394,7 @@ typedef struct {
 } verify_row;
 typedef struct {
   bool passed; // equal, and told
+  bool stale;  // compared with one device that has the plan's staleness, as updates are between tasks
   bool told;   // the results depend on the inputs, so equal results say that the plan is right
   double worst, tolerance;
   u32 nrows;
@@ -659,6 +664,7 @@ bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_f
 const char *policy_schedule_name(u32 i);                 // NULL past the last
 bool policy_schedule_named(const char *name, u32 *word); // by any of its names; false: none
 void policy_zero(plan *pn, u8 axis, u32 level);
+void policy_sync(plan *pn, u8 axis, const strategy *s); // servers over the axis, as sync says
 bool policy_wide_gradients(const prog *src,
                            const strategy *s);          // are gradients of half-precision weights in f32?
 void policy_sends(ctx *c, plan *pn, const strategy *s); // streams of sends, as overlap and channels say

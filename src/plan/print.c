@@ -2,7 +2,7 @@
 #include "plan/internal.h"
 #include <ctype.h>
 
-const char *const plan_storage_name[STORAGE_KINDS] = {"weights", "gradients", "states"};
+const char *const plan_storage_name[STORAGE_KINDS] = {"weights", "gradients", "states", "servers"};
 
 static bool follows(const sched_task *a, const sched_task *b, u32 by) { // b is a, `by` microbatches later
   return a->stage == b->stage && a->kind == b->kind && a->replica == b->replica && a->mb + by == b->mb;

@@ -204,7 +204,9 @@ static bool lies_wide(const plan *pn) {
   return false;
 }
 
-bool plan_has_probe(const plan *pn) { return !lies_wide(pn); }
+bool plan_has_probe(const plan *pn) {
+  return !pn->nstorage[STORAGE_SERVER] && !plan_update_group(pn) && !lies_wide(pn);
+}
 
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count, const sim_order **out) {
   if (pn->nseqs != g->nplaces) {
@@ -259,14 +261,20 @@ bool main_tasks(main_build *mb) {
   vec_reserve(mb->p->a, &out->body, out->body.n + calls * mb->K);
   vec_reserve(mb->p->a, &out->values, out->values.n + (calls + 2 * mb->nstages) * mb->K);
   vec_reserve(mb->p->a, &out->opds, out->opds.n + args * mb->K);
+  if (!main_updates_open(mb)) return false;
   for (u32 i = 0; i < mb->nstages; i++) emit_before(mb, &mb->stage[i]);
   for (u32 k = 0; k < n && !mb->b.failed; k++) {
     stage_build *s = &mb->stage[line[k].stage];
+    if (line[k].mb >= mb->nmb) continue; // of a program that is cut off
     begin_span(mb, &line[k]);
     if (line[k].send)
       emit_sends(mb, s, (task_kind)line[k].task, line[k].mb, line[k].to);
     else
       emit_task(mb, s, (task_kind)line[k].task, line[k].mb);
+    if (mb->update_group && line[k].send && line[k].task == TASK_B) {
+      begin_span(mb, NULL);
+      if (!main_update_stage(mb, s, line[k].mb)) return false;
+    }
   }
   begin_span(mb, NULL);
   return !mb->b.failed;

@@ -627,10 +627,10 @@ static void make_states(main_build *mb) {
       if (mb->skip[i] || !main_trains(mb, i + 1)) continue;
       if (!optim_state_find(&pn->optim, &val_type(mb->s, mb->m, i + 1)->s, j, &st)) continue;
       layout l = without_dim(mb->p->sp, mb->home[i].lay, st.without);
-      l = shard_storage(mb->x, l, &st.s, STORAGE_STATE, mb->home[i].g);
+      const group g = main_update_group(mb, i + 1);
+      l = shard_storage(mb->x, l, &st.s, STORAGE_STATE, g);
       sym name = sym_with(mb->s->c, mb->m->values.v[i + 1].name, st.suffix);
-      mb->state[j][i] =
-          func_param(mb->p, mb->b.f, type_tensor(mb->p, &st.s, l, mb->home[i].g), name, ROLE_STATE);
+      mb->state[j][i] = func_param(mb->p, mb->b.f, type_tensor(mb->p, &st.s, l, g), name, ROLE_STATE);
     }
 }
 
@@ -647,6 +647,7 @@ bool main_stages(main_build *mb) {
 
 bool main_params(main_build *mb) {
   if (!make_params(mb)) return false;
+  main_servers(mb);
   if (!mb->no_ending) make_states(mb);
   return true;
 }

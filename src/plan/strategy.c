@@ -548,6 +548,53 @@ static bool settle_passes(ctx *c, const strategy_set *set, const strategy *s) {
          strategy_goes_with(c, set, s, "schedule=3f1b", beside_passes, COUNT_OF(beside_passes));
 }
 
+// A server has the states of its weights and the sum of their gradients already.
+static bool shards_gradients(choice_value x) { return x.n >= 2; }
+static bool shards_states(choice_value x) { return x.n == 1; }
+static const choice_unfit beside_servers[] = {
+    {CHOICE_zero, shards_states, "a weight's optimizer states are on its server alone already",
+     "zero=0, or sync=allreduce"},
+    {CHOICE_zero, shards_gradients, "a server needs weights and gradients whole",
+     "zero=0, or sync=allreduce"},
+    {CHOICE_replicas, choice_is_list, "replicas of different make-up have no data ranks in common",
+     "replicas=none, or sync=allreduce"},
+};
+
+static bool settle_sync(ctx *c, const strategy_set *set, const strategy *s) {
+  return !choice_is(CHOICE_sync, s->sync, "ps") ||
+         strategy_goes_with(c, set, s, "sync=ps", beside_servers, COUNT_OF(beside_servers));
+}
+
+// Updates between the tasks of a pipeline.
+static bool is_servers(choice_value x) { return choice_is(CHOICE_sync, x, "ps"); }
+static bool waits_for_takers(choice_value x) { return choice_is(CHOICE_buffers, x, "rendezvous"); }
+static const choice_unfit beside_stale[] = {
+    {CHOICE_replicas, choice_is_list, "replicas would have to update at the same times",
+     "replicas=none, or schedule=1f1b"},
+    {CHOICE_zero, shards_gradients,
+     "each update needs the whole gradient of its microbatches, and tasks whole versions",
+     "zero=1, or schedule=1f1b"},
+    {CHOICE_sync, is_servers, "servers are asked when a step's tasks have ended",
+     "sync=allreduce, or schedule=1f1b"},
+    {CHOICE_buffers, waits_for_takers, "an update would wait for what was sent to be taken",
+     "buffers=unbounded, or schedule=1f1b"},
+};
+
+static bool settle_stale(ctx *c, const strategy_set *set, bool train, const strategy *s) {
+  if (choice_file(s->schedule) || !choice_applies(CHOICE_schedule, s, train)) return true;
+  const sched_row *r = sched_row_of(s->schedule.n);
+  char beside[64];
+  if (r->weights == WEIGHTS_ONE) return true;
+  if (!train) {
+    diag(c, E_STRATEGY, said_at(set, CHOICE_schedule), "schedule=%s updates weights; this is inference",
+         r->name);
+    diag_hint(c, "add --train, or schedule=1f1b");
+    return false;
+  }
+  snprintf(beside, sizeof beside, "schedule=%s", r->name);
+  return strategy_goes_with(c, set, s, beside, beside_stale, COUNT_OF(beside_stale));
+}
+
 static bool settle_interlaced(ctx *c, const strategy_set *set, const strategy *s) {
   char beside[64];
   if (!is_interlaced(s->schedule)) return true;
@@ -610,5 +657,6 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
   return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
          settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && strategy_settle_degrees(c, set, s) &&
          settle_places(c, set, s) && settle_interlaced(c, set, s) && settle_passes(c, set, s) &&
-         settle_whale(c, set, s) && settle_micro(c, set, batch, s);
+         settle_sync(c, set, s) && settle_stale(c, set, train, s) && settle_whale(c, set, s) &&
+         settle_micro(c, set, batch, s);
 }

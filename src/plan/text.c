@@ -449,6 +449,14 @@ static void name_order(reader *r, const ynode *y, const sched_row *row, u32 grou
   loc at = y ? y->at : (loc){0};
   const char *why = plan_name_schedule(r->c, r->a, r->pn, row, grouped, &at);
   if (!why) return;
+  if (y && row->weights != WEIGHTS_ONE &&
+      r->pn->train) { // versions are the row's: without it they are not known
+    diag(r->c, E_PLAN, at, "the order is not that of schedule %s, which says when weights are updated: %s",
+         row->name, why);
+    diag_hint(r->c, "leave out `schedule` to update them when all tasks have ended");
+    r->failed = true;
+    return;
+  }
   if (y) {
     diag(r->c, W_SCHEDULE, at, "the order is not that of schedule %s: %s", row->name, why);
     if (at.i != y->at.i) diag_note(r->c, y->at, "the plan says so here");
@@ -507,10 +515,11 @@ static void read_train(reader *r, const ynode *top) {
 }
 
 static void read_storage(reader *r, const ynode *top) {
-  static const char *const keys[] = {"weights", "gradients", "states", NULL};
+  static const char *const keys[] = {"weights", "gradients", "states", "servers", NULL};
   const ynode *y = yaml_get(top, "rest");
   if (!y) return;
-  if (y->kind != Y_MAP) bad(r, y, "`rest` must be a map from weights, gradients and states to lists of axes");
+  if (y->kind != Y_MAP)
+    bad(r, y, "`rest` must be a map from weights, gradients, states and servers to lists of axes");
   known_keys(r, y, keys);
   for (u32 w = 0; w < STORAGE_KINDS; w++) {
     const ynode *v = yaml_get(y, plan_storage_name[w]);

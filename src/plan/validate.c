@@ -75,6 +75,7 @@ typedef struct {
   func f;
   const func_info *fi;
   bool main;
+  bool versions; // updates of main are between tasks, so a stage has several versions of its weights
   state *val;
   u8 *chain;   // of main's values: 1: all elements are complete sums; 2: it takes a closer look
   value *sums; // of main's values: the accumulators that they continue, as these began; 0: not known yet
@@ -186,6 +187,18 @@ static value first_sums(const coverage *w, value v) {
   return w->sums[v] = w->sums[at];
 }
 
+// The parameter of main that a weight is a version of: updates between tasks make the k-th of their results of the k-th of
+// their operands, which may be a copy.
+static value first_version(const coverage *w, value v) {
+  for (u32 def; (def = w->fi->values.v[v].def);) {
+    const instr *i = &w->fi->body.v[def - 1];
+    const u32 k = i->op == OP_call ? v - i->res : 0;
+    if (k >= instr_nopd(w->fi, i)) break;
+    v = opd_of(w->fi, i, k);
+  }
+  return v;
+}
+
 // Stages may share a function, and a weight whose gradient they sum: calls of one stage are on one group,
 // with one tuple of weights, or, where they take none, of accumulators.
 static u64 stage_of_call(const coverage *w, u32 call) {
@@ -193,7 +206,9 @@ static u64 stage_of_call(const coverage *w, u32 call) {
   const func_info *f = func_get(w->p, i->callee);
   u64 h = hash_u64(i->callee.i, i->g.i);
   for (u32 k = 0; k < f->nparams; k++)
-    if (f->params.v[k].r == ROLE_WEIGHT) return hash_step(h, opd_of(w->fi, i, k));
+    if (f->params.v[k].r == ROLE_WEIGHT)
+      return hash_step(h,
+                       w->main && w->versions ? first_version(w, opd_of(w->fi, i, k)) : opd_of(w->fi, i, k));
   for (u32 k = 0; w->main && k < f->nparams; k++)
     if (opd_donated(w->fi, i, k)) return hash_step(h, first_sums(w, opd_of(w->fi, i, k)));
   return h;
@@ -378,17 +393,22 @@ static bool is_complete(coverage *w, u32 x, u32 call, const instr *i, const func
   arena_mark_t m = arena_mark(w->tmp);
   tallies t = {0};
   bool ok = true;
+  const attrs at = attrs_get(w->p, i->at); // an update between tasks takes the sum of some microbatches
+  const u32 first = (u32)attr_int(at, A_at, 0),
+            end = MIN(w->size, first + (u32)attr_int(at, A_count, w->size));
   count_set(w, &t, x, call);
   for (u32 k = 0; ok && k < t.v.n; k++) {
     const tally *y = &t.v.v[k];
     u32 least = ~0u, most = 0, there = ~0u;
     bool again = false;
-    for (u32 c = 0; c < w->size; c++) {
+    for (u32 c = first; c < end; c++) {
       least = MIN(least, y->count[c]), most = MAX(most, y->count[c]);
       if (y->count[c]) there = MIN(there, y->count[c]);
       again |= y->call[c] == CALLS_MANY;
     }
-    if (least == most && !again) continue;
+    u32 others = 0;
+    for (u32 c = 0; c < w->size; c++) others += (c < first || c >= end) && y->count[c];
+    if (least == most && !again && !others) continue;
     bool *fewer = ZNEWN(w->tmp, bool, w->size);
     const bool cover = axis_get(w->p->sp, w->axis)->nparts && !least && replicas_cover(w, &t, fewer);
     if (cover && there == most && !again && has_parts(w, y)) continue;
@@ -651,6 +671,13 @@ static void check_results(coverage *w) {
   }
 }
 
+static bool has_versions(const prog *p) {
+  const func_info *m = func_get(p, p->main);
+  for (u32 k = 0; k < m->body.n; k++)
+    if (m->body.v[k].op == OP_join && attr_get(attrs_get(p, m->body.v[k].at), A_count)) return true;
+  return false;
+}
+
 static bool check_time(prog *p) {
   u32 errors = diag_errors(p->c);
   for (u32 x = 1; x <= axis_count(p->sp); x++) {
@@ -665,6 +692,7 @@ static bool check_time(prog *p) {
     w.chain = ZNEWN(w.a, u8, func_get(p, p->main)->values.n);
     w.sums = ZNEWN(w.a, value, func_get(p, p->main)->values.n);
     set_new(&w, (set){.kind = SET_EMPTY});
+    w.versions = has_versions(p);
     walk(&w, p->main, &w.sum[p->main.i]);
     check_results(&w);
     arena_free(w.tmp);

@@ -39,7 +39,8 @@ void report_check(report *r, arena *a, const verify_report *v, const char *model
   report_fact(r, "passed", NULL, cell_i(CELL_BOOL, v->passed));
   report_fact(r, "told", NULL, cell_i(CELL_BOOL, v->told));
   report_line(r, "verdict", "%s%s",
-              v->passed  ? "equal: the plan computes what the model computes"
+              v->passed  ? v->stale ? "equal: the plan computes what one device does with the same staleness"
+                                    : "equal: the plan computes what the model computes"
               : !v->told ? "INCONCLUSIVE: the results are equal, but a wrong plan could give the same"
                          : "DIFFERENT",
               whole || !v->passed ? "" : ", at the extents given above");

@@ -181,6 +181,10 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   if (w->alone_ps - w->time_ps > w->time_ps / 1000)
     report_line(r, "", "of one step alone, which takes %s; the next one begins beside its end",
                 text_of(a, cell_i(CELL_PS, w->alone_ps)));
+  if (!choice_file(w->s.schedule) && w->s.pp.n > 1 && sched_row_of(w->s.schedule.n)->weights != WEIGHTS_ONE)
+    report_line(
+        r, "",
+        "asynchronous: weights are updated between tasks, so it computes something else than the others");
   report_fact(r, "mfu", NULL, share);
   const bool stages = about->layers && *about->layers;
   report_fact(r, "layers_by_stage", stages ? "layers" : NULL, cell_text(stages ? about->layers : NULL));

@@ -22,3 +22,19 @@ sched_task *fill_1f1b(const sched_shape *s, u32 place, sched_task *t) {
 sched_task *fill_interleaved(const sched_shape *s, u32 place, sched_task *t) {
   return fill(s, place, 2 * (u64)(s->places - 1 - place) + (u64)(s->chunks - 1) * s->group, t);
 }
+
+// The order of 1F1B. It never drains, but for the end of the program: the next microbatches would follow.
+static sched_task *fill_versions(const sched_row *r, const sched_shape *s, u32 place, sched_task *t) {
+  sched_task *end = fill_1f1b(s, place, t);
+  for (; t < end; t++)
+    t->version = (u8)(sched_version(r, s, t->stage, t->mb) % sched_versions(r, s, t->stage));
+  return end;
+}
+
+sched_task *fill_pipedream(const sched_shape *s, u32 place, sched_task *t) {
+  return fill_versions(sched_row_find("pipedream"), s, place, t);
+}
+
+sched_task *fill_pipedream_2bw(const sched_shape *s, u32 place, sched_task *t) {
+  return fill_versions(sched_row_find("pipedream-2bw"), s, place, t);
+}

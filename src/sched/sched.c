@@ -9,8 +9,9 @@ static const struct {
   sched_task *(*fill)(const sched_shape *s, u32 place, sched_task *t);
 } rows[] = {
 #define ANY CHUNKS_ANY
-#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least)           \
-  {{name, aliases, about, chunks, group, SPLIT_##split, idle_inference, PLACED_##placement, least},          \
+#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least, weights)  \
+  {{name, aliases, about, chunks, group, SPLIT_##split, idle_inference, PLACED_##placement, least,           \
+    WEIGHTS_##weights},                                                                                      \
    fill_##id},
 #include "sched/schedules.def"
 #undef SCHEDULE
@@ -63,6 +64,25 @@ static u32 row_number(const char *name) {
 }
 
 const sched_row *sched_row_find(const char *name) { return sched_row_of(row_number(name)); }
+
+// ---- versions of weights --------------------------------------------------------------------------------
+u32 sched_update_group(const sched_row *r, const sched_shape *s) {
+  return r->weights == WEIGHTS_ONE || !s->backward ? 0
+         : r->weights == WEIGHTS_STASHED           ? 1
+         : s->group                                ? s->group
+                                                   : s->places;
+}
+
+u32 sched_version(const sched_row *r, const sched_shape *s, u32 stage, u32 mb) {
+  const u32 group = sched_update_group(r, s);
+  const u32 delay = r->weights == WEIGHTS_STASHED ? s->places - 1 - stage : 1, turn = group ? mb / group : 0;
+  return turn > delay ? turn - delay : 0;
+}
+
+u32 sched_versions(const sched_row *r, const sched_shape *s, u32 stage) {
+  if (!sched_update_group(r, s)) return 1;
+  return r->weights == WEIGHTS_STASHED ? s->places - stage : 2;
+}
 
 // ---- equality -----------------------------------------------------------------------------------------
 u32 npasses_of(const sched *s) { return MAX(s->npasses, 1); }
@@ -196,6 +216,27 @@ static void unknown_name(ctx *c, const char *name, loc where) {
   arena_free(g.a);
 }
 
+static bool check_versions(ctx *c, const sched_row *r, const sched_shape *s, loc where) {
+  const u32 group = s->group ? s->group : s->places;
+  if (r->weights == WEIGHTS_STASHED && s->places > UINT8_MAX) {
+    diag(c, E_LIMIT, where, "%s: %u places keep %u versions of weights; at most %d", r->name, s->places,
+         s->places, UINT8_MAX);
+    return false;
+  }
+  if (r->weights != WEIGHTS_DOUBLE || !s->backward) return true;
+  if (group < s->places) {
+    diag(c, E_PLAN, where, "%s: an update of %u microbatches comes too late for %u places", r->name, group,
+         s->places);
+    diag_hint(c, "group=%u", s->places);
+    return false;
+  }
+  if (s->micro % group == 0) return true;
+  diag(c, E_PLAN, where, "%s: %u microbatches are not divisible by group=%u, those of an update", r->name,
+       s->micro, group);
+  diag_hint(c, "mb=%u", (s->micro / group + 1) * group);
+  return false;
+}
+
 static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc where) {
   const char *zero = !s->places ? "places" : !s->chunks ? "chunks" : !s->micro ? "microbatches" : NULL;
   if (zero) {
@@ -228,6 +269,7 @@ static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc wh
     diag_hint(c, "mb=%u", s->micro + 1);
     return false;
   }
+  if (r->weights != WEIGHTS_ONE && !check_versions(c, r, s, where)) return false;
   u64 stages = sched_nstages(r, s->places, s->chunks),
       each = 1 + (s->backward ? 1 + (r->split != SPLIT_NO) : 0),
       all = r->placement == PLACED_WIDE ? 3 * (u64)s->places

@@ -36,7 +36,7 @@ typedef struct {
   u8 kind;
   u8 replica;  // of the model: bidirectional schedules run several; else 0
   u8 pass;     // of the forward, where a microbatch runs several; else 0
-  u8 version;  // of the weights, where several are alive; else 0
+  u8 version;  // which of the versions of its weights that are alive it reads; 0 where there is one
   bool paired; // runs at once with the task after it in the sequence: together they start and end
   u32 mb;      // microbatch of its replica, from 0
 } sched_task;
@@ -96,9 +96,9 @@ static inline u32 sched_first(const sched *s, u32 replica) {
 // -------------------------------------------------------------
 typedef struct {
   u32 places,
-      chunks;    // how many stages that makes, and where they lie, the row says (sched_nstages, sched_place)
-  u32 micro;     // of a step; replicas have equal parts of them
-  u32 group;     // microbatches that a place takes before it goes on to its next chunk; 0: `places`
+      chunks; // how many stages that makes, and where they lie, the row says (sched_nstages, sched_place)
+  u32 micro;  // of a step; replicas have equal parts of them
+  u32 group; // microbatches that a place takes before it goes on to its next chunk, or of an update; 0: `places`
   bool backward; // training
   bool paired;   // pairs of a row run at once; else one task after the other
   u32 nedges;    // 0: a chain
@@ -115,6 +115,11 @@ typedef enum {
   PLACED_PASSES, // a forward goes three times through the places: chunk k of a place is the same stage in pass k
 } sched_placement;
 typedef enum { SPLIT_NO, SPLIT_ALL, SPLIT_SOME } sched_split;
+// When weights are updated. ONE: when a step's tasks have ended. Else between tasks, and tasks of one microbatch read one
+// version, forward and backward (n stages): STASHED after every backward; a forward reads the newest version, and stage s
+// keeps the n - s versions that its microbatches under way read. DOUBLE after the last backward of every group of
+// microbatches; a group reads what the last but one before it has left, so there are two versions.
+typedef enum { WEIGHTS_ONE, WEIGHTS_STASHED, WEIGHTS_DOUBLE } sched_weights;
 enum { CHUNKS_ANY = 0 };
 typedef struct {
   const char *name;          // "1f1b"
@@ -126,6 +131,7 @@ typedef struct {
   bool idle_inference;       // without backward: differs from the rows before it
   sched_placement placement; // of its stages
   u32 least;                 // microbatches for each place, at least
+  sched_weights weights;
 } sched_row;
 // Replicas of the model that a row runs, passes of a forward, stages of one replica, does a stage lie on all places, and the place of a stage;
 // of several the lowest.
@@ -144,6 +150,11 @@ static inline u32 sched_place(const sched_row *r, u32 places, u32 replica, u32 s
   if (r->placement == PLACED_WIDE) return sched_is_wide(r, places, stage) ? 0 : (stage - 1) % places;
   return back ? places - 1 - stage % places : stage % places;
 }
+// Microbatches of an update; 0: all of a step. How many updates come before what a microbatch's tasks read on a stage; how
+// many versions of its weights a stage keeps.
+u32 sched_update_group(const sched_row *r, const sched_shape *s);
+u32 sched_version(const sched_row *r, const sched_shape *s, u32 stage, u32 mb);
+u32 sched_versions(const sched_row *r, const sched_shape *s, u32 stage);
 const sched_row *sched_row_of(u32 i);              // number i from 0; NULL: there are no more
 const sched_row *sched_row_find(const char *name); // by name or alias, case ignored; NULL: none
 // NULL and a diagnostic at `where` (E_PLAN, E_LIMIT; E_DEADLOCK where groups of microbatches are too small

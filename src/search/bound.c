@@ -229,7 +229,9 @@ void bounds_make(arena *keep, const search *s, bounds *b) {
 // The least that the largest of K w_s + sum of w_r, r < s, can be over P stages with w in all.
 static double filled(double w, double P, double K) { return w / (1 - pow(1 - 1 / K, P)); }
 
-bool bound_places(const strategy *s) { return !s->schedule.path && !s->replicas.nparts; }
+bool bound_places(const strategy *s) {
+  return !s->schedule.path && !s->replicas.nparts && sched_row_of(s->schedule.n)->weights == WEIGHTS_ONE;
+}
 
 u32 bound_replicas(const strategy *s) { return sched_replicas(sched_row_of(s->schedule.n)); }
 

@@ -175,9 +175,10 @@ static void add_stage(held *to, const memory_bounds *b, const known_kept *of, co
                       const plan *pn, u32 stage, u32 replica) {
   const u32 from = pn->segments[stage].from - 1, to_instr = pn->segments[stage].to, zero = s->zero.n;
   const double dp = s->dp.n, tp = s->tp.n;
+  const bool states_once = zero >= 1 || choice_is(CHOICE_sync, s->sync, "ps");
   const u32 live = pn->made.live ? pn->made.live[replica * pn->nsegments + stage] : 0;
   double bytes = (b->weights[to_instr] - b->weights[from]) / tp / (zero >= 3 ? dp : 1);
-  if (pn->train && !b->distir) bytes += (b->states[to_instr] - b->states[from]) / tp / (zero >= 1 ? dp : 1);
+  if (pn->train && !b->distir) bytes += (b->states[to_instr] - b->states[from]) / tp / (states_once ? dp : 1);
   to->tasks += bytes, to->update += bytes;
   if (!pn->train || b->distir) return;
   const double grads = (b->trained[to_instr] - b->trained[from]) / tp / (zero >= 2 ? dp : 1);
@@ -200,6 +201,7 @@ double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, are
   held *place = ZNEWN(a, held, s->pp.n + 1);
   double most = 0;
   if (s->tp_stages.nparts || (pn->nreplicas > 1 && !bound_places(s))) return 0; // degrees differ by place
+  if (pn->made.row && pn->made.row->weights != WEIGHTS_ONE) return 0;           // nothing accumulates
   for (u32 r = 0; r < MAX(pn->nreplicas, 1u); r++)
     for (u32 k = 0; k < pn->nsegments; k++) {
       const u32 at = search_place(pn, r, k);

@@ -181,7 +181,7 @@ static void all_values(points *sp, choice_id id, strategy *s) {
   case CK_WORD:
   case CK_FLAG:
   case CK_GRIDS:
-  case CK_LIST: n = choice_words(id); break;
+  case CK_LIST: n = choice_all(id); break;
   }
   for (u32 k = 0; k < n; k++) with(sp, id, s, first + k);
 }

@@ -124,7 +124,7 @@ static strategy one_stage(const strategy *s, u32 dp, u32 mb, u32 zero) {
   strategy x = strategy_of_stages(s);
   x.schedule = choice_default(CHOICE_schedule), x.layers = choice_default(CHOICE_layers);
   x.pp.n = x.v.n = 1, x.skip = choice_default(CHOICE_skip);
-  x.dp.n = dp, x.mb.n = mb, x.zero.n = zero;
+  x.dp.n = dp, x.mb.n = mb, x.zero.n = zero, x.sync = choice_default(CHOICE_sync);
   return x;
 }
 

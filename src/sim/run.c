@@ -182,6 +182,18 @@ static const sim_graph *simulate(sim *s, sim_result *r) {
   return main;
 }
 
+// The pipeline is never empty between updates: as much as each one more takes, of a program that goes on.
+static bool steady_updates(ctx *c, const prog *p, cost_model *k, const sim_opts *o, sim_result *r) {
+  const sim_opts so = {
+      .mode = o->mode, .bytes = o->bytes, .cost = o->cost, .cost_arg = o->cost_arg, .no_bytes = true};
+  arena *tmp = arena_new();
+  sim_result less;
+  const bool ok = sim_run(c, tmp, p->shorter, k, &so, &less);
+  if (ok) r->period_ps = (r->makespan_ps - less.makespan_ps) * p->updates;
+  arena_free(tmp);
+  return ok;
+}
+
 bool sim_run(ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, sim_result *r) {
   sim s;
   *r = (sim_result){0};
@@ -190,7 +202,7 @@ bool sim_run(ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, 
   if (main && o->split) split_time(&s, main, r);
   if (main && o->timeline) r->timeline = timeline_of(&s, main);
   arena_free(s.tmp);
-  return main;
+  return main && (!o->steady || !p->shorter || steady_updates(c, p, k, o, r));
 }
 
 typedef struct {

@@ -146,7 +146,8 @@ TEST(bounds_hold_for_every_plan) {
                                       "schedule=* recompute=none zero=0",
                                       "v=1,2 schedule=interleaved",
                                       "overlap=none zero=3",
-                                      "grads=* zero=*"};
+                                      "grads=* zero=*",
+                                      "sync=ps zero=0 recompute=none"};
   hold_on(machines, COUNT_OF(machines), lines, COUNT_OF(lines), 1000);
 }
 

@@ -63,6 +63,8 @@ typedef enum {
   HAS_WIDE,
   HAS_WIDE_TENSOR,
   HAS_PASSES,
+  HAS_SERVERS,
+  HAS_SERVERS_PIPELINE,
   HAS_COUNT
 } feature;
 static const char *const feature_name[] = {"data",
@@ -117,7 +119,9 @@ static const char *const feature_name[] = {"data",
                                            "heads in parts and random splits",
                                            "an embedding on all places",
                                            "an embedding on all places and matmuls split",
-                                           "several passes"};
+                                           "several passes",
+                                           "parameter servers",
+                                           "parameter servers and stages"};
 static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
@@ -150,6 +154,8 @@ static void note_name(const plan *pn, const char *name) {
     note(HAS_WIDE, wide), note(HAS_WIDE_TENSOR, wide && t > 1),
         note(HAS_PASSES, row && sched_passes(row) > 1);
     note(HAS_1F1B, p > 1 && choice_is(CHOICE_schedule, s.schedule, "1f1b"));
+    const bool served = pn->nstorage[STORAGE_SERVER] > 0;
+    note(HAS_SERVERS, served), note(HAS_SERVERS_PIPELINE, served && p > 1);
     note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);
     note(HAS_WHOLE_TABLES, choice_is(CHOICE_tables, s.tables, "whole"));
     note(HAS_EQUAL_LAYERS, choice_is(CHOICE_layers, s.layers, "equal"));

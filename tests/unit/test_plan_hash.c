@@ -18,17 +18,20 @@ static strategy random_strategy(u64 *rng, bool train) {
     const choice_id id = (choice_id)i;
     const choice_row *r = choice_get(id);
     if (!choice_applies(id, &s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group) continue;
-    if (id == CHOICE_coshard) // of eight heads, which ranks may share 3 to 1
+    if (id == CHOICE_sync)
+      s.of[i].n = hash_u64(*rng, 1) % 16 == 0; // from a number of its own
+    else if (id == CHOICE_coshard)             // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
     else if (r->kind == CK_COUNT)
       s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);
     else
-      s.of[i].n = pick(rng, choice_words(id));
+      s.of[i].n = pick(rng, choice_all(id));
     if (!choice_is(id, s.of[i], "auto") && !choice_is(id, s.of[i], "whale")) continue; // there is no machine
     static const u32 three_one[] = {3, 1};
     s.of[i] = choice_default(id);
     if (id != CHOICE_layers) s.of[i] = (choice_value){.nparts = 2, .part = three_one};
   }
+  if (s.sync.n) s.zero = choice_default(CHOICE_zero); // servers have the states
   if (sched_passes(sched_row_of(s.schedule.n)) > 1)
     s.schedule = choice_default(CHOICE_schedule); // the model has none
   if (sched_replicas(sched_row_of(s.schedule.n)) > 1) s.mb.n = 2;

@@ -282,7 +282,7 @@ static bool unordered_by_degree(planner *pl, arena *a, plan *pn, const strategy 
   for (u32 k = 0; k < d.n; k++) {
     const u8 axis = pn->meshes[k].axis[1];
     if (pn->axes[axis - 1].size > 1 && !policy_batch(pl, a, pn, axis)) return false;
-    policy_zero(pn, axis, s->zero.n);
+    policy_zero(pn, axis, s->zero.n), policy_sync(pn, axis, s);
   }
   for (u32 k = 0; k < d.n; k++)
     if (!policy_split_tensors(pl, a, pn, pn->meshes[k].axis[2], s)) return false;
@@ -342,7 +342,7 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
     return NULL;
   if (policy_is_interlaced(s) && !policy_split_wide(pl, a, pn, AXIS_pp, s, said_at(o, CHOICE_schedule)))
     return NULL;
-  policy_zero(pn, AXIS_dp, s->zero.n);
+  policy_zero(pn, AXIS_dp, s->zero.n), policy_sync(pn, AXIS_dp, s);
   if (!policy_recompute(pl, a, pn, s->recompute)) return NULL;
   if (o->splits && o->splits->nagain) add_again(pl, a, pn, o->splits);
   return pn;

@@ -138,7 +138,7 @@ error[E0501]: axis `mb` is in time (microbatches): storage cannot be sharded ove
      |                 ^
 [1]
 $ sed 's/^order:/rest: [dp]\norder:/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0501]: `rest` must be a map from weights, gradients and states to lists of axes
+error[E0501]: `rest` must be a map from weights, gradients, states and servers to lists of axes
   --> t.plan:14:7
   14 | rest: [dp]
      |       ^
@@ -183,7 +183,7 @@ error[E0501]: unknown schedule `2f2b`
   --> t.plan:18:11
   18 | schedule: 2f2b
      |           ^
-  hint: known schedules: gpipe 1f1b interleaved bfs zb-h1 zb-h2 zb-v zb-v-half zb-v-min dualpipev chimera dualpipe gems interlaced interlaced-block 3f1b
+  hint: known schedules: gpipe 1f1b interleaved bfs zb-h1 zb-h2 zb-v zb-v-half zb-v-min dualpipev chimera dualpipe gems interlaced interlaced-block 3f1b pipedream pipedream-2bw
 [1]
 $ sed 's/^schedule: gpipe/group: 2/' ok.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100'
 error[E0501]: `group` is for a `schedule`

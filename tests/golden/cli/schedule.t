@@ -174,7 +174,7 @@ error[E0501]: gpipe runs one chunk on each place; got 2
 [1]
 $ heddle schedule zbw --pp 2 --mb 2
 error[E0501]: unknown schedule 'zbw'
-  hint: did you mean schedule=zbv? There are gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe, gems, interlaced, interlaced-block, 3f1b
+  hint: did you mean schedule=zbv? There are gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream, pipedream-2bw
 [1]
 ## stages in a V, and pairs
 $ heddle schedule zb-v --pp 4 --mb 8 | diff - examples/zbv.csv
@@ -673,7 +673,7 @@ error[E0509]: schedule: unknown value 'mine.cvs'
   --> --strategy:1:15
    1 | pp=2 schedule=mine.cvs
      |               ^
-  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe, gems, interlaced, interlaced-block or 3f1b, or a file whose name ends in .csv
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream or pipedream-2bw, or a file whose name ends in .csv
 [2]
 $ for b in 1B0 1I0,1W0; do printf "0F0,0F1,0B0,0B1\n1F0,1F1,$b,1I1,1W1\n" > mixed.csv; heddle sim mlp-xs:layers=4,hidden=512 --batch 64 --train --machine "1x2 v100" --strategy "pp=2 mb=2 schedule=mixed.csv" | grep "time per step"; heddle plan mlp-xs:layers=4,hidden=512 --batch 64 --train --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=2 recompute=none schedule=mixed.csv" | grep "^1"; done
 time per step   393.2 us

@@ -290,7 +290,7 @@ error[E0509]: schedule: unknown value '2f1b'
   --> --strategy:1:10
    1 | schedule=2f1b
      |          ^
-  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe, gems, interlaced, interlaced-block or 3f1b, or a file whose name ends in .csv
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream or pipedream-2bw, or a file whose name ends in .csv
 [2]
 $ heddle sim gpt2 --machine dgx-2 --data 3
 error[E0502]: batch 8 is not divisible by dp=3
@@ -1101,7 +1101,7 @@ error[E0509]: schedule: unknown value 'zb-h3'
   --> --strategy:1:20
    1 | pp=4 mb=8 schedule=zb-h3
      |                    ^
-  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe, gems, interlaced, interlaced-block or 3f1b, or a file whose name ends in .csv
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream or pipedream-2bw, or a file whose name ends in .csv
 [2]
 $ printf 'func @main(%%w: f32[8, 4] weight, %%c: f32[4] const = [1, 2, 1, 0.5], %%x: f32[16, 8], %%y: i32[16] label) -> (f32[]) {\n  %%z = matmul %%x, %%w : f32[16, 4]\n  %%l = log_softmax %%z {axis=1} : f32[16, 4]\n  %%r = nll %%l, %%y, %%c {reduce="mean"} : f32[]\n  return %%r\n}\n' > weighted.heddle; heddle verify weighted.heddle --train --strategy "dp=2 mb=2"
 error[E0303]: nll needs operand 1 of all 2 microbatches at once, but they run one after the other

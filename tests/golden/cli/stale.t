@@ -1,0 +1,114 @@
+## Asynchronous pipelines: updates between tasks, several versions of weights.
+$ heddle schedule pipedream --pp 3 --mb 6
+0F0,0F1,0F2,0B0,0F3v1,0B1,0F4v2,0B2,0F5,0B3v1,0B4v2,0B5
+1F0,1F1,1B0,1F2v1,1B1,1F3,1B2v1,1F4v1,1B3,1F5,1B4v1,1B5
+2F0,2B0,2F1,2B1,2F2,2B2,2F3,2B3,2F4,2B4,2F5,2B5
+$ heddle schedule 2bw --pp 3 --mb 9 --picture
+schedule      2bw
+places        3
+stages        3
+microbatches  9
+time          33, where a forward of a stage takes 1 and a backward 2
+
+place 0  012....aA3bB4cC5dD6eE7fF8gG.hH.iI
+place 1  .01..aA2bB3cC4dD5eE6fF7gG8hH.iI..
+place 2  ..0aA1bB2cC3dD4eE5fF6gG7hH8iI....
+
+place  stages  tasks  idle  bubble  activations
+    0  0          18     6  18.2 %            3
+    1  1          18     6  18.2 %            2
+    2  2          18     6  18.2 %            1
+$ heddle schedule 2bw --pp 3 --mb 8
+error[E0501]: pipedream-2bw: 8 microbatches are not divisible by group=3, those of an update
+  hint: mb=9
+[1]
+$ heddle schedule 2bw --pp 3 --mb 8 --group 2
+error[E0501]: pipedream-2bw: an update of 2 microbatches comes too late for 3 places
+  hint: group=3
+[1]
+$ heddle verify mlp-xs:layers=4,hidden=32 --batch 16 --train --optimizer adam --strategy "dp=2 pp=2 mb=8 schedule=pipedream" | grep -e ^plan -e ^verdict
+plan       dp=2 tp=1 pp=2 mb=8 schedule=pipedream
+verdict    equal: the plan computes what one device does with the same staleness
+$ heddle verify mlp-xs:layers=4,hidden=32 --batch 16 --train --strategy "pp=2 mb=8 schedule=2bw group=4 zero=0" | grep -e ^plan -e ^verdict
+plan       dp=1 tp=1 pp=2 mb=8 schedule=pipedream-2bw group=4
+verdict    equal: the plan computes what one device does with the same staleness
+$ heddle sim mlp-xs --batch 16 --train --optimizer adam --machine dgx-2 --strategy "pp=4 mb=16 schedule=pipedream" | sed -n -e '/^time/p' -e '/^one step/p' -e '/^ranks  para/,/^$/p'
+time per step   2.344 ms
+one step alone  2.593 ms
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
+0        5.00 MiB   2.00 MiB   4.00 MiB     40.0 KiB   12.0 KiB       2.00 KiB  11.1 MiB
+1        6.00 MiB   2.00 MiB   4.00 MiB     12.0 KiB   12.0 KiB       2.00 KiB  12.0 MiB
+2        4.00 MiB   2.00 MiB   4.00 MiB     8.00 KiB   10.0 KiB       2.00 KiB  10.0 MiB
+3        2.00 MiB   2.00 MiB   4.00 MiB     40.5 KiB   14.0 KiB            0 B  8.05 MiB
+
+$ heddle sim mlp-xs --batch 16 --train --optimizer adam --machine dgx-2 --strategy "pp=4 mb=16 schedule=2bw" | sed -n -e '/^time/p' -e '/^one step/p' -e '/^ranks  para/,/^$/p'
+time per step   2.426 ms
+one step alone  2.722 ms
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
+0        3.00 MiB   2.00 MiB   4.00 MiB     40.0 KiB   1.01 MiB       2.00 KiB  10.1 MiB
+1        4.00 MiB   2.00 MiB   4.00 MiB     12.0 KiB   1.01 MiB       2.00 KiB  11.0 MiB
+2        4.00 MiB   2.00 MiB   4.00 MiB     8.00 KiB   1.01 MiB       2.00 KiB  11.0 MiB
+3        4.00 MiB   2.00 MiB   4.00 MiB     40.5 KiB   1.01 MiB            0 B  11.1 MiB
+
+$ heddle sim gpt2:layers=4 --seq 64 --batch 8 --train --machine dgx-2 --strategy "pp=2 mb=4 schedule=pipedream"
+error[E0501]: schedule pipedream: stages 0 and 1 both read wte, and would have different versions of it
+  hint: use schedule=1f1b, or a model that does not share weights between its ends
+[1]
+$ heddle sim mlp-xs --batch 16 --train --machine dgx-2 --strategy "dp=2 pp=2 mb=4 zero=2 schedule=2bw"
+error[E0509]: zero=2 does not go with schedule=pipedream-2bw: each update needs the whole gradient of its microbatches, and tasks whole versions
+  --> --strategy:1:16
+   1 | dp=2 pp=2 mb=4 zero=2 schedule=2bw
+     |                ^
+  hint: zero=1, or schedule=1f1b
+[2]
+$ heddle sim mlp-xs --batch 16 --train --machine dgx-2 --strategy "dp=2 pp=2 mb=4 sync=ps schedule=2bw"
+error[E0509]: sync=ps does not go with schedule=pipedream-2bw: servers are asked when a step's tasks have ended
+  --> --strategy:1:16
+   1 | dp=2 pp=2 mb=4 sync=ps schedule=2bw
+     |                ^
+  hint: sync=allreduce, or schedule=1f1b
+[2]
+$ heddle sim mlp-xs --batch 16 --train --machine dgx-2 --strategy "replicas=2x1+1x1 mb=4 schedule=2bw"
+error[E0509]: replicas=2x1+1x1 does not go with schedule=pipedream-2bw: replicas would have to update at the same times
+  --> --strategy:1:1
+   1 | replicas=2x1+1x1 mb=4 schedule=2bw
+     | ^
+  hint: replicas=none, or schedule=1f1b
+[2]
+$ heddle sim mlp-xs --batch 16 --train --machine dgx-2 --strategy "pp=2 mb=4 overlap=none buffers=rendezvous schedule=pipedream"
+error[E0509]: buffers=rendezvous does not go with schedule=pipedream: an update would wait for what was sent to be taken
+  --> --strategy:1:24
+   1 | pp=2 mb=4 overlap=none buffers=rendezvous schedule=pipedream
+     |                        ^
+  hint: buffers=unbounded, or schedule=1f1b
+[2]
+$ heddle plan mlp-xs --batch 16 --train --machine dgx-2 --devices 4 --strategy "pp=4 dp=1 tp=1 mb=16 recompute=none schedule=*" --top 3 | grep -c pipedream
+0
+[1]
+$ heddle plan mlp-xs --batch 16 --train --machine dgx-2 --devices 4 --strategy "pp=4 dp=1 tp=1 mb=16 recompute=none schedule=1f1b,pipedream,2bw" | grep -e pipedream -e 1f1b -e asynchronous
+1   4  16  pipedream      2.153 ms  1.00x  7,432/s  8.03 MiB  bubble 27 %
+2   4  16  pipedream-2bw  2.378 ms  1.10x  6,727/s  7.05 MiB  bubble 33 %
+3   4  16  1f1b           2.505 ms  1.16x  6,388/s  5.05 MiB  bubble 35 %
+winner       dp=1 tp=1 pp=4 mb=16 schedule=pipedream
+             asynchronous: weights are updated between tasks, so it computes something else than the others
+next         dp=1 tp=1 pp=4 mb=16 schedule=pipedream-2bw
+$ heddle sim mlp-xs --batch 16 --machine dgx-2 --strategy "pp=2 mb=4 schedule=pipedream"
+error[E0509]: schedule=pipedream updates weights; this is inference
+  --> --strategy:1:11
+   1 | pp=2 mb=4 schedule=pipedream
+     |           ^
+  hint: add --train, or schedule=1f1b
+[2]
+$ heddle plan mlp-xs --batch 8 --train --machine dgx-2 --devices 2 --strategy "pp=2 dp=1 tp=1 mb=4 recompute=none schedule=pipedream" -o plan.yaml >plan.txt && grep -A 3 ^schedule plan.yaml && heddle verify mlp-xs --batch 8 --train --plan plan.yaml | grep ^verdict
+schedule: pipedream
+order:
+  - "F0.0*2 (B0.0 F0.2)*2 B0.2*2"
+  - "(F1.0 B1.0)*4"
+verdict    equal: the plan computes what one device does with the same staleness
+$ sed 's/(F1.0 B1.0)\*4/F1.0 F1.1 B1.0 B1.1 (F1.2 B1.2)*2/' plan.yaml >other.yaml; heddle verify mlp-xs --batch 8 --train --plan other.yaml
+error[E0501]: the order is not that of schedule pipedream, which says when weights are updated: place 1 runs F1.1 as its task 2, not B1.0
+  --> other.yaml:21:5
+  21 |   - "F1.0 F1.1 B1.0 B1.1 (F1.2 B1.2)*2"
+     |     ^
+  hint: leave out `schedule` to update them when all tasks have ended
+[1]
