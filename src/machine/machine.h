@@ -94,6 +94,8 @@ typedef struct {
   const u16 *dev;      // device kinds, in order
   machine_link inside; // between the devices of a node
   machine_link host;   // between a device and host memory
+  u32 host_shared;     // devices that share one such link's bandwidth to host memory: behind one switch
+  i64 host_bytes;      // host memory that programs may use, of the whole node; 0: not said
   u32 nics;
   double nic_bw; // of one
 } node_kind;

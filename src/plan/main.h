@@ -91,6 +91,9 @@ typedef struct {
   u32 *first_copy;            // per source parameter of main: its first one, from 1; 0: none
   bool *skip;                 // per source parameter: is it left out?
   value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
+  u8 offload;                 // as the plan says; 0 in a probe
+  u8 from_host, to_host;      // streams
+  bool *grad_on_host;         // per source parameter
 } main_build;
 
 void main_open(main_build *mb, apply *x,
@@ -119,6 +122,15 @@ u32 blocking_line(arena *a, const sched *s, const sched_line *line, sim_order *o
 void order_put(const sched *s, sim_order *v, u32 *n, const sched_task *t, bool send);
 // Of a backward: what they wait for as well. whole: it was a B, though the stage has its backward in two parts.
 value emit_sends_after(const stage_build *s, bool whole);
+// offload.c: stages copy what lies in host memory, as they use it. Before main_params.
+void main_offload_stages(main_build *mb);
+static inline bool main_on_host(const main_build *mb, u8 what) { return mb->offload & what; }
+static inline bool main_weight_on_host(const main_build *mb, value w) {
+  return main_on_host(mb, OFFLOAD_PARAMS) && mb->m->params.v[w - 1].r == ROLE_WEIGHT;
+}
+// v of main copied from host memory; donated: it is not needed there any more; after: not before this is made, or 0.
+value main_fetch(main_build *mb, value v, bool donated, value after);
+value main_store(main_build *mb, value v); // copied to host memory
 // move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted
 // to what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is
 // converted by whoever uses it; move does all three.

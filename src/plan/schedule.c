@@ -204,7 +204,7 @@ static bool lies_wide(const plan *pn) {
   return false;
 }
 
-bool plan_has_probe(const plan *pn) { return !lies_wide(pn); }
+bool plan_has_probe(const plan *pn) { return !lies_wide(pn) && !pn->offload; }
 
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count, const sim_order **out) {
   if (pn->nseqs != g->nplaces) {
