@@ -18,9 +18,14 @@ typedef struct {
   u32 nsteps, fetched, stored;
   u32 *step, *at;    // by instruction its step + 1; by step its instruction
   value *here;       // by value on the host: its latest copy on the device ...
-  u32 *last;         // ... and the last step that reads it
+  u32 *last;         // ... and the last step that reads it, + 1
   value *sent, *end; // by value that is put: there; by step: a result of it
+  bool to_host;      // the copy at hand: of these operands, of these values, after this, the last one made
+  u32 nwant, want[OP_RES_MAX + 1];
+  value of[OP_RES_MAX], after, made;
 } moving;
+
+static value copy_wanted(moving *x);
 
 static bool is_end(const moving *x, const instr *i) { // gathers results that lie on the host
   return i->op == OP_pack && x->put[i->res];
@@ -58,55 +63,71 @@ static void find_steps(moving *x) {
   }
 }
 
-static value copied(moving *x, value old, u32 opd, bool to_host, value after) {
-  const attr to = attr_s(A_to, sym_of(x->p->c, to_host ? "host" : "device"));
-  const u32 v[2] = {opd, after | OPD_AFTER};
-  const type t = x->f->values.v[old].ty;
-  x->b.strm = to_host ? x->o->out : x->o->in, x->b.origin = 0;
-  const u32 at = emit(&x->b, OP_copy, attrs_of(x->p, &to, 1), v, after ? 2 : 1, &t, 1);
-  const value made = emit_res(x->p, x->b.f, at);
-  value_name(x->p, x->b.f, made, x->f->values.v[old].name);
-  return made;
+// What is copied in one go.
+static void want(moving *x, u32 entry, value old) {
+  if (x->nwant == OP_RES_MAX) copy_wanted(x);
+  x->want[x->nwant] = entry, x->of[x->nwant++] = old;
+}
+
+static value copy_wanted(moving *x) {
+  const attr to = attr_s(A_to, sym_of(x->p->c, x->to_host ? "host" : "device"));
+  u32 n = x->nwant;
+  type t[OP_RES_MAX];
+  if (!n) return x->made;
+  for (u32 k = 0; k < n; k++) t[k] = x->f->values.v[x->of[k]].ty;
+  if (x->after) x->want[n] = x->after | OPD_AFTER;
+  x->b.strm = x->to_host ? x->o->out : x->o->in, x->b.origin = 0;
+  const u32 at = emit(&x->b, OP_copy, attrs_of(x->p, &to, 1), x->want, n + (x->after != 0), t, n);
+  value made = emit_res(x->p, x->b.f, at);
+  for (u32 k = 0; k < n; k++, made++) {
+    value_name(x->p, x->b.f, made, x->f->values.v[x->of[k]].name);
+    *(x->to_host ? &x->sent[x->of[k]] : &x->here[x->of[k]]) = made;
+  }
+  x->nwant = 0;
+  return x->made = made - 1;
+}
+
+static void copies_begin(moving *x, const instr *i, bool to_host, value after) {
+  x->b.flags = INSTR_PLAN | (i ? i->flags & (INSTR_BACKWARD | INSTR_UPDATE) : 0);
+  x->b.where = i ? i->where : x->f->where, x->b.g = i ? i->g : (group){0}, x->b.coord = i ? i->coord : 0;
+  x->to_host = to_host, x->after = after, x->nwant = 0, x->made = 0;
 }
 
 // What step j reads: not before step j - ahead - 1 has ended.
 static void fetch(moving *x, u32 j) {
   const instr *i = &x->f->body.v[x->at[j]];
   const u32 ahead = x->o->ahead;
-  const value after = j > ahead ? x->end[j - ahead - 1] : 0;
-  x->b.flags = INSTR_PLAN | (i->flags & (INSTR_BACKWARD | INSTR_UPDATE)), x->b.where = i->where;
-  x->b.g = i->g, x->b.coord = i->coord;
+  copies_begin(x, i, false, j > ahead ? x->end[j - ahead - 1] : 0);
   for (u32 k = 0; k < i->nopd; k++) {
     const u32 entry = x->f->opds.v[i->opd + k];
     const value v = entry & OPD_VALUE;
-    if (!x->host[v]) continue;
-    if (!x->here[v] || x->last[v] + ahead < j)
-      x->here[v] = copied(x, v, x->map[v] | (entry & OPD_DONATED), false, after);
-    x->last[v] = j;
+    if (!x->host[v] || x->last[v] == j + 1) continue;
+    if (!x->last[v] || x->last[v] + ahead < j + 1) want(x, x->map[v] | (entry & OPD_DONATED), v);
+    x->last[v] = j + 1;
   }
+  copy_wanted(x);
 }
 
 static void put_one(moving *x, value v) {
   if (x->put[v] && !x->host[v] && !x->sent[v] && !type_get(x->p, x->f->values.v[v].ty)->tuple)
-    x->sent[v] = copied(x, v, x->map[v], true, 0);
+    want(x, x->map[v], v);
 }
 
 // What step j makes. The last copy, or 0.
 static value store(moving *x, u32 j) {
   const instr *i = &x->f->body.v[x->at[j]];
-  value last = 0;
-  x->b.flags = INSTR_PLAN | (i->flags & (INSTR_BACKWARD | INSTR_UPDATE)), x->b.where = i->where;
-  x->b.g = i->g, x->b.coord = i->coord;
-  for (u32 r = 0; r < i->nres; r++) {
-    put_one(x, i->res + r);
-    if (x->sent[i->res + r]) last = x->sent[i->res + r];
-  }
-  return last;
+  copies_begin(x, i, true, 0);
+  for (u32 r = 0; r < i->nres; r++) put_one(x, i->res + r);
+  return copy_wanted(x);
 }
 
 static void store_rest(moving *x, const instr *end) {
   while (x->stored < x->nsteps && x->at[x->stored] < (u32)(end - x->f->body.v)) store(x, x->stored++);
-  for (u32 k = 0; k < end->nopd; k++) put_one(x, opd_of(x->f, end, k)); // parameters as they came
+  copies_begin(x, end, true, 0);
+  for (u32 k = 0; k < end->nopd; k++) { // parameters as they came
+    put_one(x, opd_of(x->f, end, k));
+    copy_wanted(x);
+  }
 }
 
 static void copy_instr(moving *x, const instr *i, value after) {
@@ -157,9 +178,12 @@ static void move_all(moving *x) {
 // A result by itself.
 static value returned(moving *x, u32 r) {
   const value v = x->f->rets.v[r];
-  x->b.flags = INSTR_PLAN, x->b.g = (group){0}, x->b.coord = 0;
+  const bool fetched = x->host[v] && !x->o->ret[r];
+  copies_begin(x, NULL, !fetched, 0);
   if (x->put[v]) put_one(x, v);
-  if (x->host[v] && !x->o->ret[r]) return copied(x, v, x->map[v], false, 0);
+  if (fetched) want(x, x->map[v], v);
+  copy_wanted(x);
+  if (fetched) return x->here[v];
   return x->sent[v] ? x->sent[v] : x->map[v];
 }
 

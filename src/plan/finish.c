@@ -133,7 +133,11 @@ static void fetch_to_join(main_build *mb, value w, value *v, u32 n) {
   const group home = mb->home[w - 1].g;
   if (!main_on_host(mb, OFFLOAD_GRADS) || !n) return;
   mb->grad_on_host[w - 1] = n == 1 && type_get(mb->p, type_of(mb, v[0]))->g.i == home.i;
-  for (u32 k = 0; k < n && !mb->grad_on_host[w - 1]; k++) v[k] = main_fetch(mb, v[k], true, 0);
+  for (u32 k = 0; k < n && !mb->grad_on_host[w - 1]; k++) {
+    u32 opd = v[k] | OPD_DONATED;
+    main_fetch(mb, &opd, 1, 0);
+    v[k] = opd;
+  }
 }
 
 // Per weight the gradient on the weight's own group, from the packed gradients of all stages; 0: not a
@@ -182,26 +186,34 @@ typedef struct {
   value first; // result
 } update_batch;
 
-static void put_operand(main_build *mb, update_batch *u, value v, bool host, value after) {
+// What an update call reads that lies in host memory.
+typedef struct {
+  u32 n, *opd, *at; // at: their operands in the call
+} host_operands;
+
+static void put_operand(main_build *mb, update_batch *u, value v, bool host, host_operands *h) {
   u->in[u->nopd] = type_get(mb->p, type_of(mb, v))->lay;
-  u->opd[u->nopd++] = (host ? main_fetch(mb, v, true, after) : v) | OPD_DONATED;
+  if (host) h->at[h->n] = u->nopd, h->opd[h->n++] = v | OPD_DONATED;
+  u->opd[u->nopd++] = v | OPD_DONATED;
 }
 
-// What lies in host memory is fetched, not before `after` is made.
+// Not before `after` is made.
 static void read_operands(main_build *mb, update_batch *u, const value *grad, value after) {
   const u32 most = u->n * (2 + OPTIM_STATES);
+  host_operands h = {0, NEWN(mb->x->a, u32, most), NEWN(mb->x->a, u32, most)};
   u->in = NEWN(mb->x->a, layout, most), u->opd = NEWN(mb->x->a, u32, most);
-  mb->b.flags = INSTR_UPDATE;
   for (u32 i = 0; i < u->n; i++)
-    put_operand(mb, u, mb->home[u->w[i] - 1].v, main_weight_on_host(mb, u->w[i]), after);
+    put_operand(mb, u, mb->home[u->w[i] - 1].v, main_weight_on_host(mb, u->w[i]), &h);
   for (u32 i = 0; i < u->n; i++)
-    put_operand(mb, u, grad[u->w[i] - 1], mb->grad_on_host && mb->grad_on_host[u->w[i] - 1], after);
+    put_operand(mb, u, grad[u->w[i] - 1], mb->grad_on_host && mb->grad_on_host[u->w[i] - 1], &h);
   for (u32 j = 0; j < OPTIM_STATES; j++)
-    for (u32 i = 0; i < u->n; i++) {
-      const value s = mb->state[j][u->w[i] - 1];
-      if (s) put_operand(mb, u, s, main_on_host(mb, OFFLOAD_STATES), after);
-    }
+    for (u32 i = 0; i < u->n; i++)
+      if (mb->state[j][u->w[i] - 1])
+        put_operand(mb, u, mb->state[j][u->w[i] - 1], main_on_host(mb, OFFLOAD_STATES), &h);
+  mb->b.flags = INSTR_UPDATE;
+  main_fetch(mb, h.opd, h.n, after);
   mb->b.flags = 0;
+  for (u32 k = 0; k < h.n; k++) u->opd[h.at[k]] = h.opd[k] | OPD_DONATED;
 }
 
 // Updates of all weights of a batch, as one call; not before `after` is made.
@@ -236,30 +248,39 @@ static bool update_group(main_build *mb, update_batch *u, value after) {
   return true;
 }
 
-// Weights, states and gradients that the update of a batch has made, in host memory what lies there. The last copy, or
-// 0.
-static value store_results(main_build *mb, const update_batch *u, value *neww, value **news, value *gradout) {
-  prog *p = mb->p;
-  value r = u->first, last = 0;
+// What the update of a batch has made that lies in host memory is stored. The last copy, or 0.
+static value store_results(main_build *mb, const update_batch *u, value *made) {
+  const u32 n = u->n, states = u->nopd - 2 * n;
+  const bool params = main_on_host(mb, OFFLOAD_PARAMS), held = main_on_host(mb, OFFLOAD_STATES);
+  value *from = params ? made : made + n;
+  const u32 count = (params ? n : 0) + (held ? states : 0);
   mb->b.flags = INSTR_UPDATE;
-  for (u32 i = 0; i < u->n; i++, r++) {
-    const value w = u->w[i];
-    neww[w - 1] = main_weight_on_host(mb, w) ? last = main_store(mb, r) : r;
-    name_of(mb, neww[w - 1], w, ".new");
+  main_store(mb, from, count); // weights of a batch are all in one of the two, and so are states
+  mb->b.flags = 0;
+  return count ? from[count - 1] : 0;
+}
+
+// Weights, states and gradients that the update of a batch has made. The last copy to host memory, or 0.
+static value take_results(main_build *mb, const update_batch *u, value *neww, value **news, value *gradout) {
+  prog *p = mb->p;
+  value *made = NEWN(mb->x->a, value, u->nopd), *r = made;
+  for (u32 k = 0; k < u->nopd; k++) made[k] = u->first + k;
+  const value last = store_results(mb, u, made);
+  for (u32 i = 0; i < u->n; i++) {
+    neww[u->w[i] - 1] = *r;
+    name_of(mb, *r++, u->w[i], ".new");
   }
   for (u32 j = 0; j < OPTIM_STATES; j++)
     for (u32 i = 0; i < u->n; i++) {
       const value s = mb->state[j][u->w[i] - 1];
       if (!s) continue;
-      const value v = main_on_host(mb, OFFLOAD_STATES) ? last = main_store(mb, r) : r;
-      news[j][u->w[i] - 1] = v, r++;
-      value_name(p, mb->b.f, v, sym_with(p->c, val(func_get(p, mb->b.f), s)->name, ".new"));
+      news[j][u->w[i] - 1] = *r;
+      value_name(p, mb->b.f, *r++, sym_with(p->c, val(func_get(p, mb->b.f), s)->name, ".new"));
     }
-  for (u32 i = 0; i < u->n && mb->x->pn->keep_gradients; i++, r++) {
-    gradout[u->w[i] - 1] = r;
-    name_of(mb, r, u->w[i], ".grad");
+  for (u32 i = 0; i < u->n && mb->x->pn->keep_gradients; i++) {
+    gradout[u->w[i] - 1] = *r;
+    name_of(mb, *r++, u->w[i], ".grad");
   }
-  mb->b.flags = 0;
   return last;
 }
 
@@ -273,10 +294,10 @@ static bool update_batches(main_build *mb, update_batch *v, u32 n, const value *
     value after = 0;
     for (; read < MIN(k + ahead + 1, n); read++)
       read_operands(mb, &v[read], grad, mb->offload && read > ahead ? v[read - ahead - 1].first : 0);
-    for (; stored + ahead < k; stored++) after = store_results(mb, &v[stored], neww, news, gradout);
+    for (; stored + ahead < k; stored++) after = take_results(mb, &v[stored], neww, news, gradout);
     if (!update_group(mb, &v[k], after)) return false;
   }
-  for (; stored < n; stored++) store_results(mb, &v[stored], neww, news, gradout);
+  for (; stored < n; stored++) take_results(mb, &v[stored], neww, news, gradout);
   return true;
 }
 

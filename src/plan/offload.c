@@ -8,24 +8,32 @@
 // of its operand.
 #include "plan/main.h"
 
-static value copied(main_build *mb, value v, u32 opd, u8 strm, const char *to, value after) {
+// v[0..n), which are on one group, copied in one go, or in as many as it takes. opd: v with marks; the copies come there.
+static void copied(main_build *mb, u32 *opd, u32 n, u8 strm, const char *to, value after) {
   prog *p = mb->p;
   const attr at = attr_s(A_to, sym_of(mb->s->c, to));
-  const u32 in[2] = {opd, after | OPD_AFTER};
-  const type t = func_get(p, mb->b.f)->values.v[v].ty;
   const u8 flags = mb->b.flags, was = mb->b.strm;
-  mb->b.g = type_get(p, t)->g, mb->b.coord = 0;
+  const func_info *f = func_get(p, mb->b.f);
   mb->b.flags |= INSTR_PLAN, mb->b.strm = strm;
-  const u32 i = emit(&mb->b, OP_copy, attrs_of(p, &at, 1), in, after ? 2 : 1, &t, 1);
+  for (u32 from = 0; from < n; from += OP_RES_MAX) {
+    const u32 some = MIN(n - from, (u32)OP_RES_MAX);
+    u32 in[OP_RES_MAX + 1];
+    type t[OP_RES_MAX];
+    for (u32 k = 0; k < some; k++) in[k] = opd[from + k], t[k] = f->values.v[in[k] & OPD_VALUE].ty;
+    in[some] = after | OPD_AFTER;
+    mb->b.g = type_get(p, t[0])->g, mb->b.coord = 0;
+    const u32 i = emit(&mb->b, OP_copy, attrs_of(p, &at, 1), in, some + (after != 0), t, some);
+    const value made = emit_res(p, mb->b.f, i);
+    for (u32 k = 0; k < some; k++) opd[from + k] = made + k;
+  }
   mb->b.flags = flags, mb->b.strm = was;
-  return emit_res(p, mb->b.f, i);
 }
 
-value main_fetch(main_build *mb, value v, bool donated, value after) {
-  return copied(mb, v, v | (donated ? OPD_DONATED : 0), mb->from_host, "device", after);
+void main_fetch(main_build *mb, u32 *opd, u32 n, value after) {
+  copied(mb, opd, n, mb->from_host, "device", after);
 }
 
-value main_store(main_build *mb, value v) { return copied(mb, v, v, mb->to_host, "host", 0); }
+void main_store(main_build *mb, value *v, u32 n) { copied(mb, v, n, mb->to_host, "host", 0); }
 
 // Parameters of a stage's function, in its order: weights packed, `plain` tensors, a tuple of each kind.
 typedef struct {
