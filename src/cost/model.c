@@ -453,7 +453,8 @@ static bool explain(cost_model *k, const prog *p, const func_info *f, const inst
     if (!comm_event(k, ASKED_BY_PLAN, i->op, t, size, placement, i->where, out, made_of)) return false;
   } else {
     made_of->t = site_operand(&s, 0)->s.t;
-    made_of->size = local_bytes(&s, site_operand(&s, 0), c);
+    made_of->size = 0;
+    for (u32 j = 0; j < i->nres; j++) made_of->size += local_bytes(&s, site_operand(&s, j), c);
     out->spread = -1;
   }
   out->ps = ps; // that of the member with the most bytes

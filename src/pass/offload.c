@@ -3,9 +3,9 @@
 //
 // Idea: instructions that read or make such values are *steps*. What step j reads is fetched when step j - ahead
 // begins, so that the copy runs beside `ahead` steps, and not before step j - ahead - 1 has ended. What step j makes is
-// stored when step j + ahead has been issued, and step j + 1 + ahead waits for that. So at every moment the device
-// holds what ahead + 1 steps read and make, in the order of issue, in which memory is counted, as well as in time. A
-// value that steps next to each other read is fetched once.
+// stored when step j + ahead has been issued, and step j + 1 + ahead waits for that. So beside what step j reads and makes
+// the device holds what the next `ahead` steps read and what the last `ahead` have made, in the order of issue, in
+// which memory is counted, as well as in time. A value that steps next to each other read is fetched once.
 #include "pass/internal.h"
 
 typedef struct {

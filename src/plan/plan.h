@@ -342,8 +342,8 @@ planner *planner_formed(planner *pl, const plan *pn);
 const prog *plan_program(const prog *src, const plan *pn, prog **own);
 
 // ---- validation -------------------------------------------------------------------------------------------
-// Every element produced exactly once where it is needed, sums complete over space and time, collectives in
-// one order, rendezvous without a cycle. (sim_fits tells whether its memory is within the devices'.)
+// Every element produced exactly once where it is needed, sums complete over space and time, what is in host memory
+// copied before it is read, collectives in one order, rendezvous without a cycle. (sim_fits tells whether its memory is within the devices'.)
 bool plan_validate(prog *distributed);
 
 // What every rank issues, in its own order: numbers of main's instructions from 1. A call is one of them, and

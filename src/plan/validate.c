@@ -676,7 +676,7 @@ static bool check_time(prog *p) {
 // That no rank waits for ever needs no check: main is one order of all instructions in which every value is
 // made before it is used, and what each rank issues is a part of it (rank_orders.c is for other orders).
 bool plan_validate(prog *p) {
-  bool ok = ir_verify(p) && infer_verify(p) && check_time(p);
+  bool ok = ir_verify(p) && infer_verify(p) && check_time(p) && plan_check_host(p);
 #ifdef HEDDLE_DEBUG
   assert(!ok || plan_check_projections(p));
 #endif

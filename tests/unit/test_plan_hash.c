@@ -20,6 +20,8 @@ static strategy random_strategy(u64 *rng, bool train) {
     if (!choice_applies(id, &s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group) continue;
     if (id == CHOICE_coshard) // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
+    else if (id == CHOICE_offload) // inference has weights alone
+      s.of[i].n = pick(rng, 4) ? 0 : pick(rng, train ? 16 : 2);
     else if (r->kind == CK_COUNT)
       s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);
     else
@@ -122,6 +124,8 @@ TEST(plan_hash_tells_every_part) {
   TELLS(pn->nstorage[STORAGE_GRAD], 0);
   TELLS(pn->nrecompute, 1);
   TELLS(pn->coshard, 2);
+  TELLS(pn->offload, OFFLOAD_STATES);
+  TELLS(pn->prefetch, 2);
   TELLS(pn->input_gradients, true);
   TELLS(pn->keep_gradients, true);
   TELLS(pn->train, false);
