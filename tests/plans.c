@@ -301,8 +301,7 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
   }
   if (id == CHOICE_offload || id == CHOICE_prefetch) { // likewise
     u64 own = *rng ^ 0xA0761D6478BD642Fu;
-    if (id == CHOICE_offload && chance(&own, 4))
-      s->offload.n = train ? 1 + pick(&own, 15) : OFFLOAD_PARAMS;
+    if (id == CHOICE_offload && chance(&own, 4)) s->offload.n = train ? 1 + pick(&own, 15) : OFFLOAD_PARAMS;
     if (id == CHOICE_prefetch) s->prefetch.n = pick(&own, 4);
     return;
   }

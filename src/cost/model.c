@@ -266,7 +266,8 @@ static u32 copy_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
     double bytes = 0;
     for (u32 j = 0; j < s->i->nres; j++)
       bytes += (double)local_bytes(s, site_operand(s, j), coords_at(s, s->g, m, uneven, &c));
-    ps[m] = host->start_ps + host->step_ps + round_ps(bytes / (host->bw / nk->host_shared * host->eff) * 1e12);
+    ps[m] =
+        host->start_ps + host->step_ps + round_ps(bytes / (host->bw / nk->host_shared * host->eff) * 1e12);
   }
   return fold(ps, gi->nranks);
 }

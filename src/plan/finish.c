@@ -286,8 +286,8 @@ static value take_results(main_build *mb, const update_batch *u, value *neww, va
 
 // One batch after the other. What is in host memory goes as the steps of a stage do (pass/offload.c): a batch is fetched
 // when the one `prefetch` before it begins, and the one `prefetch` + 1 after it waits until its results are stored.
-static bool update_batches(main_build *mb, update_batch *v, u32 n, const value *grad, value *neww, value **news,
-                           value *gradout) {
+static bool update_batches(main_build *mb, update_batch *v, u32 n, const value *grad, value *neww,
+                           value **news, value *gradout) {
   const u32 ahead = mb->offload ? mb->x->pn->prefetch : 0;
   u32 stored = 0;
   for (u32 k = 0, read = 0; k < n; k++) {

@@ -51,8 +51,11 @@ static void offload(main_build *mb, bool *done, func f, const places *x, bool la
   done[f.i] = true;
   assert(x->n == fi->nparams);
   if (fi->rets.n) x->ret[fi->rets.n - 1] = last_result;
-  const offload_opts o = {
-      .param = x->param, .ret = x->ret, .ahead = mb->x->pn->prefetch, .in = mb->from_host, .out = mb->to_host};
+  const offload_opts o = {.param = x->param,
+                          .ret = x->ret,
+                          .ahead = mb->x->pn->prefetch,
+                          .in = mb->from_host,
+                          .out = mb->to_host};
   pass_offload(mb->p, f, &o);
 }
 

@@ -157,7 +157,7 @@ typedef struct {
   const plan_task_graphs *task_graphs; // of a plan made from annotations; NULL: it was not
   const char *model; // what the model is called: plan_print writes its fingerprint; NULL: it does not
   loc at, order_at, groups_at, coshard_at, offload_at; // in the plan's text; 0 where a policy made it
-  const loc *seq_at;                       // per sequence; NULL where a policy made them
+  const loc *seq_at;                                   // per sequence; NULL where a policy made them
 } plan;
 
 // Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The

@@ -81,7 +81,8 @@ static const known_call *walk(hosted *w, func fn, bool *const *param) {
   const func_info *f = func_get(w->p, fn);
   key_words key = {0};
   *vec_push(w->a, &key) = fn.i;
-  for (u32 k = 0; k < f->nparams; k++) key_put_bytes(w->a, &key, param[k], elements(w->p, f->values.v[k + 1].ty));
+  for (u32 k = 0; k < f->nparams; k++)
+    key_put_bytes(w->a, &key, param[k], elements(w->p, f->values.v[k + 1].ty));
   const u32 hit = key_find(&w->keys, &key);
   if (hit) return &w->known.v[hit - 1];
   bool **host = NEWN(w->a, bool *, f->values.n + 1);

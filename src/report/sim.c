@@ -316,7 +316,8 @@ static void put_host(report *r, arena *a, const prog *p, const machine *m, const
     }
   const cell has = any ? cell_i(CELL_BYTES, h.bytes) : cell_none(),
              most = any ? cell_i(CELL_BYTES, h.usable_bytes) : cell_none(),
-             link = any && s->makespan_ps ? cell_x(CELL_SHARE, (double)busy / (double)s->makespan_ps) : cell_none();
+             link = any && s->makespan_ps ? cell_x(CELL_SHARE, (double)busy / (double)s->makespan_ps)
+                                          : cell_none();
   report_fact(r, "host_bytes", NULL, has);
   report_fact(r, "host_usable_bytes", NULL, most);
   report_fact(r, "host_link_share", NULL, link);

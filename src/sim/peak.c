@@ -201,8 +201,9 @@ static bool host_fits(const prog *p, const machine *m, const sim_result *r) {
   diag(p->c, E_MEMORY, func_get(p, p->main)->where, "node %u needs %s of host memory for %u ranks; it has %s",
        h.node, text_bytes(a, (double)h.bytes), h.ranks,
        h.usable_bytes ? text_bytes(a, (double)h.usable_bytes) : "none that the machine says");
-  diag_hint(p->c, h.usable_bytes ? "offload less, or more of the storage sharded: zero=3 with dp > 1"
-                                 : "add `host: {memory: 512 GiB}` to its nodes, or `hostmem=512GiB` to --machine");
+  diag_hint(p->c, h.usable_bytes
+                      ? "offload less, or more of the storage sharded: zero=3 with dp > 1"
+                      : "add `host: {memory: 512 GiB}` to its nodes, or `hostmem=512GiB` to --machine");
   return false;
 }
 

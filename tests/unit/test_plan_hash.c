@@ -21,7 +21,7 @@ static strategy random_strategy(u64 *rng, bool train) {
     if (id == CHOICE_coshard) // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
     else if (id == CHOICE_offload) // inference has weights alone
-      s.of[i].n = pick(rng, 4) ? 0 : pick(rng, train ? 16 : 2);
+      s.of[i].n = pick(rng, 8) ? 0 : pick(rng, train ? 16 : 2);
     else if (r->kind == CK_COUNT)
       s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);
     else

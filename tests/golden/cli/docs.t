@@ -115,6 +115,8 @@ tp.stages  --tensor-stages      equal, N/N/..                                   
 zero       --zero               N, 0 to 3                                                                                                                                                 0          training and dp > 1               ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
 recompute  --recompute          none, selective, full                                                                                                                                     none       training                          activation recomputation: none, selective or full
 coshard    --coshard            N, 1 to 64                                                                                                                                                1                                            parts in which attention heads and hidden units are computed, one after the other on the same ranks, each again in the backward
+offload    --offload            none, params, grads, states, acts                                                                                                                         none                                         what lies in host memory between its uses: params, grads, states (of the optimizer) and acts (activations kept for the backward), with + between them, or none
+prefetch   --prefetch           N, 0 to 16                                                                                                                                                1          offload=none                      layers that copies from host memory run ahead of computation
 sp         --sequence-parallel  off, on                                                                                                                                                   off        tp > 1                            shard activations by sequence outside tensor-parallel layers
 overlap    --overlap            none, pp                                                                                                                                                  pp         pp > 1                            communication that overlaps computation: pp (sends between stages), or none
 channels   --channels           peer, pass, one                                                                                                                                           peer       pp > 1 and overlap=pp             send streams: one per peer, pass and direction (peer), one per pass (pass), or one
@@ -183,6 +185,7 @@ $ heddle machines
 machine          devices  nodes    memory  about
 a10-4x4               16      4  24.0 GiB  4 nodes of 4 x A10 on PCIe
 a40-4x4               16      4  48.0 GiB  4 nodes of 4 x A40, joined in pairs by NVLink bridges
+dgx-1                  8      1  32.0 GiB  NVIDIA DGX-1, 8 x V100-32GB on a hybrid cube mesh of NVLink
 dgx-2                 16      1  32.0 GiB  NVIDIA DGX-2, 16 x V100-32GB behind NVSwitch
 dgx-a100-80            8      1  80.0 GiB  NVIDIA DGX A100 640GB, 8 x A100-SXM-80GB behind NVSwitch
 dgx-h100               8      1  80.0 GiB  NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch
