@@ -630,7 +630,7 @@ error[E0512]: amp.level is not supported: element types belong to the model: --d
      |                     ^
   hint: leave it out, or use its default, the empty text
 [1]
-$ echo 'heddle-annotate: 1\nconfig: {communication.max_splits: 5, offload.level: v0}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+$ echo 'heddle-annotate: 1\nconfig: {communication.max_splits: 5, amp.level: O1}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
 model      mlp-xs:layers=4
 plan       default: replicate(1)
 results    1
