@@ -631,16 +631,12 @@ error[E0512]: amp.level is not supported: element types belong to the model: --d
   hint: leave it out, or use its default, the empty text
 [1]
 $ echo 'heddle-annotate: 1\nconfig: {communication.max_splits: 5, amp.level: O1}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
-model      mlp-xs:layers=4
-plan       default: replicate(1)
-results    1
-elements   262,144
-worst      0
-tolerance  1e-09
-verdict    equal: the plan computes what the model computes
-
-result    elements  largest difference  relative
-result 0   262,144                   0         0
+error[E0512]: amp.level is not supported: element types belong to the model: --dtype bf16
+  --> a.yaml:2:50
+   2 | config: {communication.max_splits: 5, amp.level: O1}
+     |                                                  ^
+  hint: leave it out, or use its default, the empty text
+[1]
 $ echo 'heddle-annotate: 1\nscopes: [{layer: 0-1, replicate: 1}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
 error[E0512]: a scope: unknown key `layer`
   --> a.yaml:2:11
