@@ -180,11 +180,11 @@ static value returned(moving *x, u32 r) {
   const value v = x->f->rets.v[r];
   const bool fetched = x->host[v] && !x->o->ret[r];
   copies_begin(x, NULL, !fetched, 0);
-  if (x->put[v]) put_one(x, v);
+  if (x->o->ret[r] && x->put[v]) put_one(x, v);
   if (fetched) want(x, x->map[v], v);
   copy_wanted(x);
   if (fetched) return x->here[v];
-  return x->sent[v] ? x->sent[v] : x->map[v];
+  return x->o->ret[r] && x->sent[v] ? x->sent[v] : x->map[v]; // what is saved may be a result as well
 }
 
 void pass_offload(prog *p, func fn, const offload_opts *o) {
