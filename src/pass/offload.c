@@ -21,8 +21,8 @@ typedef struct {
   u32 *last;         // ... and the last step that reads it, + 1
   value *sent, *end; // by value that is put: there; by step: a result of it
   bool to_host;      // the copy at hand: of these operands, of these values, after this, the last one made
-  u32 nwant, want[OP_RES_MAX + 1];
-  value of[OP_RES_MAX], after, made;
+  u32 nwant, want[COPIES_AT_ONCE + 1];
+  value of[COPIES_AT_ONCE], after, made;
 } moving;
 
 static value copy_wanted(moving *x);
@@ -65,14 +65,14 @@ static void find_steps(moving *x) {
 
 // What is copied in one go.
 static void want(moving *x, u32 entry, value old) {
-  if (x->nwant == OP_RES_MAX) copy_wanted(x);
+  if (x->nwant == COPIES_AT_ONCE) copy_wanted(x);
   x->want[x->nwant] = entry, x->of[x->nwant++] = old;
 }
 
 static value copy_wanted(moving *x) {
   const attr to = attr_s(A_to, sym_of(x->p->c, x->to_host ? "host" : "device"));
   u32 n = x->nwant;
-  type t[OP_RES_MAX];
+  type t[COPIES_AT_ONCE];
   if (!n) return x->made;
   for (u32 k = 0; k < n; k++) t[k] = x->f->values.v[x->of[k]].ty;
   if (x->after) x->want[n] = x->after | OPD_AFTER;

@@ -49,6 +49,7 @@ u32 pass_coshard_of(prog *p, arena *a, coshard_index **out); // what would be sp
 // calls it: what instructions read of them is copied to the device, on stream `in`, so that it runs beside `ahead` of
 // the instructions before that do the same; what they make is copied to the host, on stream `out`. Types stay. Tuples
 // that are returned and marked are packed in f.
+enum { COPIES_AT_ONCE = 32 }; // tensors of one copy: a law has room for the dimensions of so many
 typedef struct {
   const bool *param, *ret;
   u32 ahead;

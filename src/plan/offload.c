@@ -15,10 +15,10 @@ static void copied(main_build *mb, u32 *opd, u32 n, u8 strm, const char *to, val
   const u8 flags = mb->b.flags, was = mb->b.strm;
   const func_info *f = func_get(p, mb->b.f);
   mb->b.flags |= INSTR_PLAN, mb->b.strm = strm;
-  for (u32 from = 0; from < n; from += OP_RES_MAX) {
-    const u32 some = MIN(n - from, (u32)OP_RES_MAX);
-    u32 in[OP_RES_MAX + 1];
-    type t[OP_RES_MAX];
+  for (u32 from = 0; from < n; from += COPIES_AT_ONCE) {
+    const u32 some = MIN(n - from, (u32)COPIES_AT_ONCE);
+    u32 in[COPIES_AT_ONCE + 1];
+    type t[COPIES_AT_ONCE];
     for (u32 k = 0; k < some; k++) in[k] = opd[from + k], t[k] = f->values.v[in[k] & OPD_VALUE].ty;
     in[some] = after | OPD_AFTER;
     mb->b.g = type_get(p, t[0])->g, mb->b.coord = 0;

@@ -582,7 +582,8 @@ static void do_instr(coverage *w, const instr *i) {
     if (s->n == 1 && elements_of(s)->kind == IN_SUM) sum = set_both(w, sum, sum_of(w, s, 0)), any = true;
   }
   if (time && i->op == OP_join && any && role_of(w, val(w->fi, i->res)->ty) != 'V') claim_complete(w, sum, i);
-  const bool each = (op_row_of((opcode)i->op)->flags & (OPF_COMM | OPF_MANY_RES)) == (OPF_COMM | OPF_MANY_RES);
+  const bool each =
+      (op_row_of((opcode)i->op)->flags & (OPF_COMM | OPF_MANY_RES)) == (OPF_COMM | OPF_MANY_RES);
   for (u32 k = 0; k < i->nres; k++) {
     const state *own = each ? &w->val[opd_of(w->fi, i, k)] : NULL; // result k is of operand k alone
     if (own) any = own->n == 1 && elements_of(own)->kind == IN_SUM, sum = any ? sum_of(w, own, 0) : 0;
