@@ -3,13 +3,13 @@ $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam
 plan            dp=1 tp=1 pp=1 recompute=full offload=states
 time per step   1.830 s
 peak memory     7.49 GiB of 28.8 GiB on rank 0
-host memory     14.7 GiB of 173 GiB on node 0; the busier way of its link is in use 66.7 %
+host memory     14.7 GiB of 173 GiB on node 0; the busier way of its link is in use 66.8 %
 place  ranks  computes  communicates    idle  peak memory
-0      h2d       1.253 s  66.7 %
-0      d2h       1.253 s  66.7 %
+0      h2d       1.254 s  66.8 %
+0      d2h       1.254 s  66.8 %
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'recompute=full offload=params+grads+states+acts prefetch=2' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=1 tp=1 pp=1 recompute=full offload=params+grads+states+acts prefetch=2
-time per step   2.592 s
+time per step   2.593 s
 peak memory     4.96 GiB of 28.8 GiB on rank 0
 host memory     20.8 GiB of 173 GiB on node 0; the busier way of its link is in use 85.4 %
 place  ranks  computes  communicates    idle  peak memory
@@ -18,7 +18,7 @@ place  ranks  computes  communicates    idle  peak memory
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 1 --strategy 'offload=states' --json | grep -oE '"host[a-z_]*": [^,]*'
 "host_bytes": 15788679168
 "host_usable_bytes": 494780022784
-"host_link_share": 0.8428122320382988
+"host_link_share": 0.8428249166000562
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 1 --strategy 'dp=1' --json | grep -oE '"host[a-z_]*": [^,]*'
 error[E0505]: rank 0 needs 29.8 GiB; its device has 28.8 GiB
   --> gpt3-1.3b
@@ -35,12 +35,12 @@ error[E0505]: rank 0 needs 29.8 GiB; its device has 28.8 GiB
 ## Two devices of a DGX-1 share the way to host memory, so states take twice as long as with a way of their own.
 $ heddle sim gpt3-1.3b --batch 8 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 8 --strategy 'dp=8 zero=3 recompute=full offload=params+grads+states' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=8 tp=1 pp=1 zero=3 recompute=full offload=params+grads+states
-time per step   722.9 ms
+time per step   723.1 ms
 peak memory     640 MiB of 28.8 GiB on rank 0
 host memory     19.6 GiB of 461 GiB on node 0; the busier way of its link is in use 79.9 %
 place  ranks  computes  communicates    idle  peak memory
-0-7    h2d      577.2 ms  79.9 %
-0-7    d2h      473.4 ms  65.5 %
+0-7    h2d      577.5 ms  79.9 %
+0-7    d2h      473.6 ms  65.5 %
 ## Copies compute nothing: what is verified is the same.
 $ for m in 'gpt2:layers=3,hidden=64,heads=4,vocab=64' 't5-small:layers=2,hidden=64,heads=4,vocab=64' 'moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64' 'resnet50:hidden=8'; do for s in offload=params offload=grads offload=states offload=acts 'dp=2 mb=2 zero=1 offload=states' 'dp=2 zero=2 mb=2 offload=grads+states' 'dp=2 zero=3 recompute=full offload=params+grads+states+acts' 'pp=2 mb=2 recompute=full offload=params+grads+states+acts prefetch=0' 'pp=2 mb=4 schedule=zb-h1 offload=params+grads+states+acts prefetch=3'; do heddle verify "$m" --batch 8 $(case $m in resnet*) echo --seq 32 ;; *) echo --seq 16 ;; esac) --train --optimizer adam --strategy "$s" >out || { echo "$m $s"; cat out; }; done; done; tail -n 0 out
 $ heddle verify gpt2:layers=2,hidden=64,heads=4,vocab=64 --batch 4 --seq 16 --strategy 'tp=2 offload=params' | head -3
@@ -107,7 +107,7 @@ $ heddle plan gpt3-1.3b --batch 1 --seq 8192 --dtype f16 --train --optimizer ada
  2  full             1  acts         2.818 s  1.10x  0.355/s  26.4 GiB  computation 91 %
  3  none            16  none         3.209 s  1.25x  0.312/s  24.9 GiB  computation 100 %
  4  none            16  acts         3.478 s  1.36x  0.287/s  20.5 GiB  computation 92 %
- 5  full             1  states       3.718 s  1.45x  0.269/s  13.8 GiB  waiting 32 %
+ 5  full             1  states       3.719 s  1.45x  0.269/s  13.8 GiB  waiting 32 %
  6  full             1  states+acts  4.000 s  1.56x  0.250/s  11.5 GiB  waiting 36 %
  7  full            16  none         4.125 s  1.61x  0.242/s  22.7 GiB  computation 100 %
  8  none            16  states       4.368 s  1.71x  0.229/s  10.1 GiB  waiting 27 %
