@@ -570,7 +570,9 @@ static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool
     if (few && s->tp_stages.nparts && s->of[k].n > 1)
       return arena_printf(a, "use %s numbers in tp.stages", k == CHOICE_dp ? "smaller" : "larger");
     if (few) return arena_printf(a, "add %s=2", r->name);
-    if (needs >> (CHOICE_ON + k) & 1 && !s->of[k].n) return arena_printf(a, "set %s=%s", r->name, r->dflt);
+    if (needs >> (CHOICE_ON + k) & 1 && !s->of[k].n)
+      return arena_printf(a, "set %s=%s", r->name,
+                          strcmp(r->dflt, "none") ? r->dflt : choice_word((choice_id)k, 0));
   }
   if (needs & CHOICE_BLOCKING && s->overlap.n) return "set overlap=none";
   if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts) return "add dp=2";
