@@ -171,11 +171,11 @@ error[E0509]: offload=states: the optimizer, sgd, has none
   hint: leave out states, or use --optimizer adam
 [2]
 $ heddle sim mlp-xs --batch 64 --train --machine dgx-1 --strategy 'dp=8 prefetch=2'
-error[E0509]: prefetch=2 needs offload=none; got offload=none
+error[E0509]: prefetch=2 needs offload=params; got offload=none
   --> --strategy:1:6
    1 | dp=8 prefetch=2
      |      ^
-  hint: set offload=none, or leave out prefetch
+  hint: set offload=params, or leave out prefetch
 [2]
 $ heddle sim mlp-xs --batch 64 --train --machine dgx-1 --strategy 'dp=8 offload=weights'
 error[E0509]: offload: unknown value 'weights'
