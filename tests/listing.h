@@ -287,11 +287,14 @@ static void say_row(setting *w, choice_id id, u32 most, strbuf *out) {
   }
 }
 
-// What is in host memory is seldom said: such plans are simulated whole.
-static bool is_left_out(const setting *w, choice_id id, strbuf *line) {
-  u64 own = w->rng ^ 0xA0761D6478BD642Fu;
-  if (id == CHOICE_prefetch) return !line->n || !strstr(sb_str(line), "offload=");
-  return id == CHOICE_offload && !chance(&own, 4);
+// What is in host memory is seldom said: such plans are simulated whole. The rest of the line is the same with it.
+static bool is_of_host(setting *w, choice_id id, strbuf *line) {
+  const u64 was = w->rng;
+  w->rng ^= 0xA0761D6478BD642Fu;
+  if (id == CHOICE_offload && chance(&w->rng, 4)) say_row(w, id, 2, line);
+  if (id == CHOICE_prefetch && line->n && strstr(sb_str(line), "offload=")) say_row(w, id, 1, line);
+  w->rng = was;
+  return id == CHOICE_offload || id == CHOICE_prefetch;
 }
 
 // Some rows.
@@ -300,7 +303,7 @@ static void any_line(setting *w, strbuf *out) {
     const choice_id id = (choice_id)i;
     const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_tp_shares || id == CHOICE_skip ||
                       id == CHOICE_replicas;
-    if (is_left_out(w, id, out)) continue;
+    if (is_of_host(w, id, out)) continue;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     say_row(w, id, 2, out);
   }
@@ -317,7 +320,7 @@ static void chunked_line(setting *w, strbuf *out) {
   for (u32 i = CHOICE_mb; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
     const bool searched = *choice_get(id)->search == '*';
-    if (is_left_out(w, id, out)) continue;
+    if (is_of_host(w, id, out)) continue;
     if ((id >= CHOICE_mbs && id <= CHOICE_group) || chance(&w->rng, searched ? 6 : 2)) continue;
     if (id == CHOICE_skip && !chance(&w->rng, 6)) continue;
     say_row(w, id, searched && id != CHOICE_mb ? 1 : 2, out);
