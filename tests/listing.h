@@ -276,7 +276,8 @@ static void say_value(u64 *rng, choice_id id, strbuf *out) {
 static void say_row(setting *w, choice_id id, u32 most, strbuf *out) {
   const bool searched = *choice_get(id)->search == '*';
   sb_fmt(out, "%s%s=", out->n ? " " : "", choice_get(id)->name);
-  if (id != CHOICE_mbs && id != CHOICE_replicas && most > 1 && chance(&w->rng, searched ? 3 : 2)) {
+  if (id != CHOICE_mbs && id != CHOICE_replicas && id != CHOICE_prefetch && most > 1 &&
+      chance(&w->rng, searched ? 3 : 2)) {
     sb_char(out, '*');
     return;
   }
@@ -286,6 +287,16 @@ static void say_row(setting *w, choice_id id, u32 most, strbuf *out) {
   }
 }
 
+// What is in host memory is seldom said: such plans are simulated whole. The rest of the line is the same with it.
+static bool is_of_host(setting *w, choice_id id, strbuf *line) {
+  const u64 was = w->rng;
+  w->rng ^= 0xA0761D6478BD642Fu;
+  if (id == CHOICE_offload && chance(&w->rng, 4)) say_row(w, id, 2, line);
+  if (id == CHOICE_prefetch && line->n && strstr(sb_str(line), "offload=")) say_row(w, id, 1, line);
+  w->rng = was;
+  return id == CHOICE_offload || id == CHOICE_prefetch;
+}
+
 // Some rows.
 static void any_line(setting *w, strbuf *out) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
@@ -293,6 +304,7 @@ static void any_line(setting *w, strbuf *out) {
     const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_tp_shares || id == CHOICE_skip ||
                       id == CHOICE_replicas;
     if (id == CHOICE_sync) continue;
+    if (is_of_host(w, id, out)) continue;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     say_row(w, id, 2, out);
   }
@@ -310,6 +322,7 @@ static void chunked_line(setting *w, strbuf *out) {
     const choice_id id = (choice_id)i;
     const bool searched = *choice_get(id)->search == '*';
     if (id == CHOICE_sync) continue;
+    if (is_of_host(w, id, out)) continue;
     if ((id >= CHOICE_mbs && id <= CHOICE_group) || chance(&w->rng, searched ? 6 : 2)) continue;
     if (id == CHOICE_skip && !chance(&w->rng, 6)) continue;
     say_row(w, id, searched && id != CHOICE_mb ? 1 : 2, out);

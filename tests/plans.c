@@ -299,6 +299,12 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     if (chance(&own, 4)) s->coshard.n = 2 + pick(&own, 3);
     return;
   }
+  if (id == CHOICE_offload || id == CHOICE_prefetch) { // likewise
+    u64 own = *rng ^ 0xA0761D6478BD642Fu;
+    if (id == CHOICE_offload && chance(&own, 4)) s->offload.n = train ? 1 + pick(&own, 15) : OFFLOAD_PARAMS;
+    if (id == CHOICE_prefetch) s->prefetch.n = pick(&own, 4);
+    return;
+  }
   if (id == CHOICE_places) {
     if (chance(rng, 3)) s->of[id] = random_order_of_places(s->pp.n, rng, a);
     return;

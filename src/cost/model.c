@@ -266,14 +266,18 @@ static u32 copy_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
   if (!group_kind(k, s->g, s->i->where)) return 0;
   coords c;
   for (u32 m = 0; m < gi->nranks; m++) {
-    const machine_link *host = &k->m->node_kind[k->m->node[k->m->dev[gi->ranks[m]].node]].host;
+    const node_kind *nk = &k->m->node_kind[k->m->node[k->m->dev[gi->ranks[m]].node]];
+    const machine_link *host = &nk->host;
     if (host->shape == LINK_NONE) {
       diag(k->c, E_LINK, s->i->where, "copy: the machine has no link between a device and its host");
       diag_hint(k->c, "add `host: 32 GB/s` to its nodes, or `pcie=32GB/s` in one line");
       return 0;
     }
-    const double bytes = (double)local_bytes(s, site_operand(s, 0), coords_at(s, s->g, m, uneven, &c));
-    ps[m] = host->start_ps + host->step_ps + round_ps(bytes / (host->bw * host->eff) * 1e12);
+    double bytes = 0;
+    for (u32 j = 0; j < s->i->nres; j++)
+      bytes += (double)local_bytes(s, site_operand(s, j), coords_at(s, s->g, m, uneven, &c));
+    ps[m] =
+        host->start_ps + host->step_ps + round_ps(bytes / (host->bw / nk->host_shared * host->eff) * 1e12);
   }
   return fold(ps, gi->nranks);
 }
@@ -461,7 +465,8 @@ static bool explain(cost_model *k, const prog *p, const func_info *f, const inst
       return false;
   } else {
     made_of->t = site_operand(&s, 0)->s.t;
-    made_of->size = local_bytes(&s, site_operand(&s, 0), c);
+    made_of->size = 0;
+    for (u32 j = 0; j < i->nres; j++) made_of->size += local_bytes(&s, site_operand(&s, j), c);
     out->spread = -1;
   }
   out->ps = ps; // that of the member with the most bytes

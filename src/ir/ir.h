@@ -58,6 +58,7 @@ typedef enum { ROLE_INPUT, ROLE_WEIGHT, ROLE_STATE, ROLE_LABEL, ROLE_CONST } rol
 typedef struct {
   role r;
   u32 data;
+  bool host;  // of main: it lies in host memory, and `copy` brings it to the device
 } param_info; // data: constant elements (0: none, or absent weights)
 typedef struct func_info {
   sym name;

@@ -195,6 +195,7 @@ static bool param_decl(reader *r, func f, head *h, hmap *seen) {
       rl = (role)k;
       break;
     }
+  const bool host = parse_word(ps, "host");
   if (parse_is(ps, '=') && type_get(ps->p, t)->tuple) {
     diag(ps->c, E_SYNTAX, lex_loc(&ps->l), "a tuple has no elements of its own");
     return false;
@@ -202,7 +203,7 @@ static bool param_decl(reader *r, func f, head *h, hmap *seen) {
   shape s = type_get(ps->p, t)->s;
   if (parse_take(ps, '=') && !parse_data(ps, &s, &data)) return false;
   value v = func_param(ps->p, f, t, key_name(key), rl);
-  func_get(ps->p, f)->params.v[v - 1].data = data;
+  func_get(ps->p, f)->params.v[v - 1].data = data, func_get(ps->p, f)->params.v[v - 1].host = host;
   *vec_push(ps->tmp, &h->params) = key;
   return true;
 }

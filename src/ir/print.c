@@ -333,6 +333,7 @@ static void put_params(printer *pr, const char *sep, const char *end) {
     sb_put(pr->b, ": ");
     put_type(pr->p, val(f, k + 1)->ty, pr->dflt, pr->b);
     sb_put(pr->b, role_name[f->params.v[k].r]);
+    if (f->params.v[k].host) sb_put(pr->b, " host");
     if (!f->params.v[k].data) continue;
     sb_put(pr->b, " = ");
     put_data(pr, f->params.v[k].data);

@@ -82,6 +82,7 @@ typedef enum {
   SET_LINK,
   SET_SHAPE,
   SET_HOST,
+  SET_HOSTMEM,
   SET_NICS,
   SET_STEP,
   SET_OVERSUB,
@@ -90,23 +91,12 @@ typedef enum {
 static const struct {
   const char *key;
   setting what;
-} settings[] = {{"usable", SET_USABLE},
-                {"memory", SET_MEMORY},
-                {"link", SET_LINK},
-                {"nvlink", SET_LINK},
-                {"xgmi", SET_LINK},
-                {"switch", SET_SHAPE},
-                {"mesh", SET_SHAPE},
-                {"ring", SET_SHAPE},
-                {"pairs", SET_SHAPE},
-                {"host", SET_HOST},
-                {"pcie", SET_HOST},
-                {"nics", SET_NICS},
-                {"ib", SET_NICS},
-                {"eth", SET_NICS},
-                {"roce", SET_NICS},
-                {"step", SET_STEP},
-                {"oversubscription", SET_OVERSUB},
+} settings[] = {{"usable", SET_USABLE}, {"memory", SET_MEMORY}, {"link", SET_LINK},
+                {"nvlink", SET_LINK},   {"xgmi", SET_LINK},     {"switch", SET_SHAPE},
+                {"mesh", SET_SHAPE},    {"ring", SET_SHAPE},    {"pairs", SET_SHAPE},
+                {"host", SET_HOST},     {"pcie", SET_HOST},     {"hostmem", SET_HOSTMEM},
+                {"nics", SET_NICS},     {"ib", SET_NICS},       {"eth", SET_NICS},
+                {"roce", SET_NICS},     {"step", SET_STEP},     {"oversubscription", SET_OVERSUB},
                 {"leaf", SET_LEAF}};
 
 static loc word_loc(const words *w, const char *at) {
@@ -119,6 +109,14 @@ static bool set_memory(draft *d, loc at, const char *value, device_kind *k) {
   if (x < 1 || x > 0x1p61) return draft_fail(d, at, "memory: %s is not a plausible amount", value);
   k->mem_bytes = (i64)x;
   k->usable_bytes = (i64)(x * part);
+  return true;
+}
+
+static bool set_host_memory(draft *d, loc at, const char *value, node_kind *nk) {
+  double x;
+  if (!unit_parse(d->c, at, "hostmem", value, UNIT_BYTES, &x)) return d->ok = false;
+  if (x < 1 || x > 0x1p61) return draft_fail(d, at, "hostmem: %s is not a plausible amount", value);
+  nk->host_bytes = (i64)x;
   return true;
 }
 
@@ -165,9 +163,10 @@ static bool change(words *w, const char *key, const char *value, loc at, loc val
     node_kind *nk = &d->nodes.v[i];
     if (i < w->first && (what != SET_NICS || nk->nics)) continue;
     if (what == SET_SHAPE) draft_link(d, at, "link", key, &nk->inside);
-    if (!(what == SET_NICS   ? draft_nics(d, value_at, value, nk)
-          : what == SET_HOST ? draft_link(d, value_at, "host", value, &nk->host)
-                             : draft_link(d, value_at, "link", value, &nk->inside)))
+    if (!(what == SET_NICS      ? draft_nics(d, value_at, value, nk)
+          : what == SET_HOST    ? draft_link(d, value_at, "host", value, &nk->host)
+          : what == SET_HOSTMEM ? set_host_memory(d, value_at, value, nk)
+                                : draft_link(d, value_at, "link", value, &nk->inside)))
       return false;
   }
   return true;
@@ -209,7 +208,7 @@ static void changes(words *w, const char **p, const char *until) {
 static void read_line(words *w, const char *p) {
   draft *d = w->d;
   for (const char *at, *s = word(w, &p, &at);; s = word(w, &p, &at)) {
-    node_kind nk = {.count = 1};
+    node_kind nk = {.count = 1, .host_shared = 1};
     const char *x = s ? strchr(s, 'x') : NULL, *kind_at, *kind = word(w, &p, &kind_at);
     if (!kind || strchr(kind, '=')) {
       draft_fail(d, word_loc(w, s ? at : w->spec),

@@ -94,6 +94,8 @@ typedef struct {
   const u16 *dev;      // device kinds, in order
   machine_link inside; // between the devices of a node
   machine_link host;   // between a device and host memory
+  u32 host_shared;     // so many devices share the bandwidth of one such link: they are behind one switch
+  i64 host_bytes;      // host memory of the node; 0: not said
   u32 nics;
   double nic_bw; // of one
 } node_kind;
@@ -213,6 +215,8 @@ const measured_event *machine_events_find(const machine_events *e, const char *k
 static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {
   return &m->kind[m->dev[rank].kind];
 }
+// Host memory of a node that programs may use: nine tenths, in whole MiB.
+i64 machine_host_usable(const node_kind *nk);
 bool machine_one_kind(const machine *m, u32 first,
                       u32 n); // are all devices of ranks [first, first + n) of one?
 // For lower bounds: the most that a product of any size reaches, 0 if there is no rate; bytes/s of memory.

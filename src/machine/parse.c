@@ -185,6 +185,7 @@ static i64 usually_usable(i64 bytes) {
   const i64 most = bytes - bytes / 10;
   return most >> 20 ? most >> 20 << 20 : most;
 }
+i64 machine_host_usable(const node_kind *nk) { return usually_usable(nk->host_bytes); }
 
 // ---- kinds of devices --------------------------------------------------------------------------------
 
@@ -243,12 +244,12 @@ static void read_efficiency(draft *d, const ynode *y, device_kind *k) {
     if (yaml_get(y, "memory") && !yaml_get(y, eff_names[i])) k->eff[i] = k->eff[EFF_MEMORY];
 }
 
-static void read_link(draft *d, const ynode *y, const char *key, machine_link *io) {
+static void read_link_of(draft *d, const ynode *y, const char *key, const char *keys, machine_link *io) {
   if (y->kind == Y_SCALAR) {
     draft_link(d, y->at, key, y->str, io);
     return;
   }
-  if (!map_of(d, y, key, "kind bandwidth efficiency start step spread")) return;
+  if (!map_of(d, y, key, keys)) return;
   const ynode *spread = yaml_get(y, "spread");
   if (y->n > (spread ? 1 : 0)) io->spread = (spread_table){0};
   const ynode *kind = yaml_get(y, "kind"), *bw = yaml_get(y, "bandwidth");
@@ -261,6 +262,19 @@ static void read_link(draft *d, const ynode *y, const char *key, machine_link *i
   io->at = y->at;
   if (spread) spread_read(d, spread, false, &io->spread);
   if (io->shape != LINK_NONE && io->bw <= 0) draft_fail(d, y->at, "%s: bandwidth is missing", key);
+}
+
+static void read_link(draft *d, const ynode *y, const char *key, machine_link *io) {
+  read_link_of(d, y, key, "kind bandwidth efficiency start step spread", io);
+}
+
+static void read_host(draft *d, const ynode *y, node_kind *nk) {
+  read_link_of(d, y, "host", "bandwidth efficiency start step memory shared spread", &nk->host);
+  if (y->kind != Y_MAP) return;
+  count(d, y, "shared", MACHINE_NODE_MAX, &nk->host_shared);
+  double bytes = (double)nk->host_bytes;
+  quantity(d, y, "memory", UNIT_BYTES, 0x1p61, &bytes);
+  nk->host_bytes = (i64)bytes;
 }
 
 static int find_kind(const draft *d, sym name) {
@@ -373,7 +387,7 @@ int draft_kind(draft *d, loc at, const char *name) {
 // ---- nodes, fabric, the whole ------------------------------------------------------------------------
 
 static void read_node(draft *d, const ynode *y) {
-  node_kind nk = {.count = 1};
+  node_kind nk = {.count = 1, .host_shared = 1};
   if (!map_of(d, y, "nodes", "count devices link host nics")) return;
   const ynode *sub = yaml_get(y, "devices");
   const char *text = sub ? text_of(d, sub, "devices") : NULL;
@@ -384,7 +398,7 @@ static void read_node(draft *d, const ynode *y) {
   nk.inside = d->kinds.v[nk.dev[0]].link;
   nk.host = d->kinds.v[nk.dev[0]].host;
   if ((sub = yaml_get(y, "link"))) read_link(d, sub, "link", &nk.inside);
-  if ((sub = yaml_get(y, "host"))) read_link(d, sub, "host", &nk.host);
+  if ((sub = yaml_get(y, "host"))) read_host(d, sub, &nk);
   if ((sub = yaml_get(y, "nics")) && (text = text_of(d, sub, "nics"))) draft_nics(d, sub->at, text, &nk);
   *vec_push(d->a, &d->nodes) = nk;
 }

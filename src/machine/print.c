@@ -52,7 +52,9 @@ static void put_spread(const spread_table *t, strbuf *b) {
   spread_print(t, b);
 }
 
-static void put_link(strbuf *b, const char *key, const machine_link *l, bool with_shape) {
+// host: of the node whose host link it is; NULL: another link.
+static void put_link(strbuf *b, const char *key, const machine_link *l, const node_kind *host) {
+  const bool with_shape = !host;
   if (l->shape == LINK_NONE) return;
   sb_fmt(b, "    %s: {", key);
   if (with_shape) sb_fmt(b, "kind: %s, ", link_name(l->shape));
@@ -60,6 +62,8 @@ static void put_link(strbuf *b, const char *key, const machine_link *l, bool wit
   put_qty(b, ", efficiency: ", l->eff, UNIT_NUMBER);
   put_qty(b, ", start: ", (double)l->start_ps, UNIT_PS);
   put_qty(b, ", step: ", (double)l->step_ps, UNIT_PS);
+  if (host && host->host_shared > 1) sb_fmt(b, ", shared: %u", host->host_shared);
+  if (host && host->host_bytes) put_qty(b, ", memory: ", (double)host->host_bytes, UNIT_BYTES);
   put_spread(&l->spread, b);
   sb_put(b, "}\n");
 }
@@ -72,8 +76,8 @@ static void put_node(const machine *m, const node_kind *nk, strbuf *b) {
   }
   sb_char(b, '\n');
   if (nk->inside.shape == LINK_NONE) sb_put(b, "    link: none\n");
-  put_link(b, "link", &nk->inside, true);
-  put_link(b, "host", &nk->host, false);
+  put_link(b, "link", &nk->inside, NULL);
+  put_link(b, "host", &nk->host, nk);
   if (nk->nics) {
     sb_fmt(b, "    nics: %u x ", nk->nics);
     put_qty(b, "", nk->nic_bw, UNIT_BYTES_PER_S);

@@ -5,6 +5,7 @@
 value pass_param_like(prog *p, func to, const func_info *f, u32 k) {
   value v = func_param(p, to, val(f, k + 1)->ty, val(f, k + 1)->name, f->params.v[k].r);
   func_get(p, to)->params.v[v - 1].data = f->params.v[k].data;
+  func_get(p, to)->params.v[v - 1].host = f->params.v[k].host;
   return v;
 }
 

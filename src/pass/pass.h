@@ -44,6 +44,19 @@ typedef struct {
 } coshard_index;
 u32 pass_coshard_of(prog *p, arena *a, coshard_index **out); // what would be split. How many; in `a`
 
+// ---- host memory (offload.c) --------------------------------------------------------------------------------
+// Parameters and results of f that are marked, tensors or tuples of them, lie in host memory from now on, for whoever
+// calls it: what instructions read of them is copied to the device, on stream `in`, so that it runs beside `ahead` of
+// the instructions before that do the same; what they make is copied to the host, on stream `out`. Types stay. Tuples
+// that are returned and marked are packed in f.
+enum { COPIES_AT_ONCE = 32 }; // tensors of one copy: a law has room for the dimensions of so many
+typedef struct {
+  const bool *param, *ret;
+  u32 ahead;
+  u8 in, out;
+} offload_opts;
+void pass_offload(prog *p, func f, const offload_opts *o);
+
 // ---- clean-up (clean.c) ----------------------------------------------------------------------------------
 // Each drops unreachable functions, so that ids of functions may change. The first two return how many
 // instructions went.

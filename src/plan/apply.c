@@ -161,7 +161,10 @@ void main_open(main_build *to, apply *x, u32 most) {
 static bool build_main(apply *x, u32 most) {
   main_build mb;
   main_open(&mb, x, most);
-  return main_stages(&mb) && main_params(&mb) && main_tasks(&mb) && main_finish(&mb);
+  mb.offload = x->pn->offload;
+  if (!main_stages(&mb)) return false;
+  main_offload_stages(&mb);
+  return main_params(&mb) && main_tasks(&mb) && main_finish(&mb);
 }
 
 bool apply_open(apply *x, planner *pl, const plan *pn, cost_model *k) {

@@ -304,6 +304,11 @@ bool choice_applies(choice_id id, const strategy *s, bool train) {
   return true;
 }
 
+// A value that is not off.
+static const char *choice_on(choice_id id) {
+  return strcmp(rows[id].dflt, "none") ? rows[id].dflt : choice_word(id, 0);
+}
+
 const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) {
   const u64 needs = rows[id].needs;
   if (needs & CHOICE_TRAINING && !train) return "applies to training only; this is inference";
@@ -317,7 +322,7 @@ const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) 
                                 rows[k].name, rows[k].name)
                  : arena_printf(a, "needs %s > 1; got %s=%u", rows[k].name, rows[k].name, s->of[k].n);
     if (needs >> (CHOICE_ON + k) & 1 && !s->of[k].n)
-      return arena_printf(a, "needs %s=%s; got %s=none", rows[k].name, rows[k].dflt, rows[k].name);
+      return arena_printf(a, "needs %s=%s; got %s=none", rows[k].name, choice_on((choice_id)k), rows[k].name);
   }
   if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts)
     return arena_printf(a, "needs dp > 1 or replicas; got dp=%u", s->dp.n);
@@ -334,7 +339,8 @@ const char *choice_needs(arena *a, choice_id id) {
   if (needs & CHOICE_TRAINING) sb_put(&b, "training");
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     if (needs >> k & 1) sb_fmt(&b, "%s%s > 1", b.n ? " and " : "", rows[k].name);
-    if (needs >> (CHOICE_ON + k) & 1) sb_fmt(&b, "%s%s=%s", b.n ? " and " : "", rows[k].name, rows[k].dflt);
+    if (needs >> (CHOICE_ON + k) & 1)
+      sb_fmt(&b, "%s%s=%s", b.n ? " and " : "", rows[k].name, choice_on((choice_id)k));
   }
   if (needs & CHOICE_SEVERAL) sb_fmt(&b, "%sdp > 1 or replicas", b.n ? " and " : "");
   if (needs & CHOICE_GROUPED) sb_fmt(&b, "%sa schedule with groups", b.n ? " and " : "");

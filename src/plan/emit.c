@@ -41,7 +41,13 @@ value main_on_group(main_build *mb, value v, group g) {
 static value param_here(main_build *mb, value w, group g) {
   mesh_param *x = main_param(mb, w, g);
   if (mb->now && main_trains(mb, w)) return main_on_group(mb, mb->now[w - 1], g);
-  if (!x->v) mb->b.coord = 0, x->v = main_move(mb, mb->home[w - 1].v, x->g, x->lay);
+  if (!x->v) {
+    const bool host = main_weight_on_host(mb, w);
+    value from = mb->home[w - 1].v;
+    if (host) main_fetch(mb, &from, 1, 0);
+    mb->b.coord = 0, x->v = main_move(mb, from, x->g, x->lay);
+    if (host && !mb->b.failed) main_store(mb, &x->v, 1);
+  }
   return mb->b.failed ? 0 : main_on_group(mb, x->v, g);
 }
 
@@ -103,6 +109,7 @@ void emit_accumulators(main_build *mb, stage_build *s) {
     type t = type_tensor(p, &sh, s->acc_lay[k], s->g);
     zero[k] = emit_res(p, mb->b.f, emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0, &t, 1));
     emit_one_a_layer(mb, c->weight[s->gp->acc[k]]);
+    if (main_on_host(mb, OFFLOAD_GRADS)) main_store(mb, &zero[k], 1), mb->b.g = s->g;
   }
   s->grads = packed(mb, zero, s->gp->nacc, s->g);
   mb->b.flags = 0;

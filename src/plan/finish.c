@@ -128,6 +128,18 @@ static value zero_grad(main_build *mb, value w) { // of a weight that the loss d
   return zero;
 }
 
+// Gradients of one weight that are added or move elsewhere are fetched from host memory first.
+static void fetch_to_join(main_build *mb, value w, value *v, u32 n) {
+  const group home = mb->home[w - 1].g;
+  if (!main_on_host(mb, OFFLOAD_GRADS) || !n) return;
+  mb->grad_on_host[w - 1] = n == 1 && type_get(mb->p, type_of(mb, v[0]))->g.i == home.i;
+  for (u32 k = 0; k < n && !mb->grad_on_host[w - 1]; k++) {
+    u32 opd = v[k] | OPD_DONATED;
+    main_fetch(mb, &opd, 1, 0);
+    v[k] = opd;
+  }
+}
+
 // Per weight the gradient on the weight's own group, from the packed gradients of all stages; 0: not a
 // weight.
 static bool gather_grads(main_build *mb, value *out) {
@@ -147,6 +159,7 @@ static bool gather_grads(main_build *mb, value *out) {
   }
   for (u32 i = 0; i < mb->m->nparams; i++) {
     u32 n = 0; // one value for each distinct group
+    fetch_to_join(mb, i + 1, per[i].v, per[i].n);
     for (u32 k = 0; k < per[i].n; k++) {
       group g = type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[k]].ty)->g;
       u32 j = 0;
@@ -165,60 +178,136 @@ static bool gather_grads(main_build *mb, value *out) {
   return true;
 }
 
-// Updates of all weights that are updated on one group, as one call.
-bool main_update(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news,
-                 value *gradout) {
+// Weights that live on one group and are updated in one call: what the call reads, in its order, and what it makes.
+typedef struct {
+  const value *w;
+  u32 n, nopd;
+  u32 *opd;    // weights, gradients, states
+  layout *in;  // theirs
+  value first; // result
+} update_batch;
+
+// What an update call reads that lies in host memory.
+typedef struct {
+  u32 n, *opd, *at; // at: their operands in the call
+} host_operands;
+
+static void put_operand(main_build *mb, update_batch *u, value v, bool host, host_operands *h) {
+  u->in[u->nopd] = type_get(mb->p, type_of(mb, v))->lay;
+  if (host) h->at[h->n] = u->nopd, h->opd[h->n++] = v | OPD_DONATED;
+  u->opd[u->nopd++] = v | OPD_DONATED;
+}
+
+// The weight where it is updated, as the latest update has left it.
+static value weight_now(main_build *mb, value w) {
+  return mb->now ? mb->now[w - 1] : main_on_group(mb, mb->home[w - 1].v, main_update_group(mb, w));
+}
+
+// Not before `after` is made.
+static void read_operands(main_build *mb, update_batch *u, const value *grad, value after) {
+  const u32 most = u->n * (2 + OPTIM_STATES);
+  host_operands h = {0, NEWN(mb->x->a, u32, most), NEWN(mb->x->a, u32, most)};
+  u->in = NEWN(mb->x->a, layout, most), u->opd = NEWN(mb->x->a, u32, most);
+  for (u32 i = 0; i < u->n; i++)
+    put_operand(mb, u, weight_now(mb, u->w[i]), main_weight_on_host(mb, u->w[i]), &h);
+  for (u32 i = 0; i < u->n; i++)
+    put_operand(mb, u, grad[u->w[i] - 1], mb->grad_on_host && mb->grad_on_host[u->w[i] - 1], &h);
+  for (u32 j = 0; j < OPTIM_STATES; j++)
+    for (u32 i = 0; i < u->n; i++)
+      if (mb->state[j][u->w[i] - 1])
+        put_operand(mb, u, mb->state[j][u->w[i] - 1], main_on_host(mb, OFFLOAD_STATES), &h);
+  mb->b.flags = INSTR_UPDATE;
+  main_fetch(mb, h.opd, h.n, after);
+  mb->b.flags = 0;
+  for (u32 k = 0; k < h.n; k++) u->opd[h.at[k]] = h.opd[k] | OPD_DONATED;
+}
+
+// Updates of all weights of a batch, as one call; not before `after` is made.
+static bool update_group(main_build *mb, update_batch *u, value after) {
   apply *x = mb->x;
   prog *p = mb->p;
   const plan *pn = x->pn;
-  u32 most = n * (2 + OPTIM_STATES), np = 2 * n, nr = n;
-  func f = planner_update(x->pl, w, n, pn);
-  layout *in = NEWN(x->a, layout, most), *demand = NEWN(x->a, layout, most);
-  u32 *opd = NEWN(x->a, u32, most);
-  group g = main_update_group(mb, w[0]);
-  for (u32 i = 0; i < n; i++) {
-    value v = w[i];
-    layout stored = mb->home[v - 1].lay;
-    in[i] = stored, demand[i] = stored;
-    opd[i] = (mb->now ? mb->now[v - 1] : main_on_group(mb, mb->home[v - 1].v, g)) | OPD_DONATED;
-    in[n + i] = type_get(p, func_get(p, mb->b.f)->values.v[grad[v - 1]].ty)->lay;
-    opd[n + i] = grad[v - 1] | OPD_DONATED;
-  }
-  for (u32 j = 0; j < OPTIM_STATES; j++)
-    for (u32 i = 0; i < n; i++) {
-      value s = mb->state[j][w[i] - 1];
-      if (!s) continue;
-      in[np] = demand[nr++] = val_type(p, func_get(p, mb->b.f), s)->lay;
-      opd[np++] = s | OPD_DONATED;
-    }
-  for (u32 i = 0; i < n && pn->keep_gradients; i++) demand[nr++] = in[i];
+  const u32 n = u->n;
+  const group g = main_update_group(mb, u->w[0]);
+  func f = planner_update(x->pl, u->w, n, pn);
+  u32 nr = 0, *opd = NEWN(x->a, u32, u->nopd + 1);
+  layout *demand = NEWN(x->a, layout, n * (2 + OPTIM_STATES));
+  for (u32 i = 0; i < u->nopd; i++)
+    if (i < n || i >= 2 * n) demand[nr++] = u->in[i];
+  for (u32 i = 0; i < n && pn->keep_gradients; i++) demand[nr++] = u->in[i];
   sharded sh;
   x->update = true;
-  shard_call_of call = {.f = f, .in = in, .demand = demand, .g = g};
+  shard_call_of call = {.f = f, .in = u->in, .demand = demand, .g = g};
   bool ok = shard_function(x, &call, &sh);
   x->update = false;
   if (!ok) return false;
   type *res = NEWN(x->a, type, nr);
   for (u32 k = 0; k < nr; k++) res[k] = type_bind(p, func_result(p, sh.dst, k), g);
+  memcpy(opd, u->opd, u->nopd * sizeof *opd);
+  opd[u->nopd] = after | OPD_AFTER;
   mb->b.g = g, mb->b.coord = 0, mb->b.flags = INSTR_UPDATE;
-  u32 at = emit(&mb->b, OP_call, (attrset){0}, opd, np, res, nr);
+  u32 at = emit(&mb->b, OP_call, (attrset){0}, opd, u->nopd + (after != 0), res, nr);
   mb->b.flags = 0;
   func_get(p, mb->b.f)->body.v[at - 1].callee = sh.dst;
-  emit_one_a_layer(mb, w[0]);
-  value r = emit_res(p, mb->b.f, at);
-  for (u32 i = 0; i < n; i++, r++) { neww[w[i] - 1] = r; }
-  for (u32 j = 0; j < OPTIM_STATES; j++)
-    for (u32 i = 0; i < n; i++) {
-      value s = mb->state[j][w[i] - 1];
-      if (!s) continue;
-      news[j][w[i] - 1] = r;
-      value_name(p, mb->b.f, r++, sym_with(p->c, val(func_get(p, mb->b.f), s)->name, ".new"));
-    }
-  for (u32 i = 0; i < n && pn->keep_gradients; i++, r++) {
-    gradout[w[i] - 1] = r;
-    name_of(mb, r, w[i], ".grad");
-  }
+  emit_one_a_layer(mb, u->w[0]);
+  u->first = emit_res(p, mb->b.f, at);
   return true;
+}
+
+// What the update of a batch has made that lies in host memory is stored. The last copy, or 0.
+static value store_results(main_build *mb, const update_batch *u, value *made) {
+  const u32 n = u->n, states = u->nopd - 2 * n;
+  const bool params = main_on_host(mb, OFFLOAD_PARAMS), held = main_on_host(mb, OFFLOAD_STATES);
+  value *from = params ? made : made + n;
+  const u32 count = (params ? n : 0) + (held ? states : 0);
+  mb->b.flags = INSTR_UPDATE;
+  main_store(mb, from, count); // weights of a batch are all in one of the two, and so are states
+  mb->b.flags = 0;
+  return count ? from[count - 1] : 0;
+}
+
+// Weights, states and gradients that the update of a batch has made. The last copy to host memory, or 0.
+static value take_results(main_build *mb, const update_batch *u, value *neww, value **news, value *gradout) {
+  prog *p = mb->p;
+  value *made = NEWN(mb->x->a, value, u->nopd), *r = made;
+  for (u32 k = 0; k < u->nopd; k++) made[k] = u->first + k;
+  const value last = store_results(mb, u, made);
+  for (u32 i = 0; i < u->n; i++) neww[u->w[i] - 1] = *r++;
+  for (u32 j = 0; j < OPTIM_STATES; j++)
+    for (u32 i = 0; i < u->n; i++) {
+      const value s = mb->state[j][u->w[i] - 1];
+      if (!s) continue;
+      news[j][u->w[i] - 1] = *r;
+      value_name(p, mb->b.f, *r++, sym_with(p->c, val(func_get(p, mb->b.f), s)->name, ".new"));
+    }
+  for (u32 i = 0; i < u->n && mb->x->pn->keep_gradients; i++) {
+    gradout[u->w[i] - 1] = *r;
+    name_of(mb, *r++, u->w[i], ".grad");
+  }
+  return last;
+}
+
+// One batch after the other. What is in host memory goes as the steps of a stage do (pass/offload.c): a batch is fetched
+// when the one `prefetch` before it begins, and the one `prefetch` + 1 after it waits until its results are stored.
+static bool update_batches(main_build *mb, update_batch *v, u32 n, const value *grad, value *neww,
+                           value **news, value *gradout) {
+  const u32 ahead = mb->offload ? mb->x->pn->prefetch : 0;
+  u32 stored = 0;
+  for (u32 k = 0, read = 0; k < n; k++) {
+    value after = 0;
+    for (; read < MIN(k + ahead + 1, n); read++)
+      read_operands(mb, &v[read], grad, mb->offload && read > ahead ? v[read - ahead - 1].first : 0);
+    for (; stored + ahead < k; stored++) after = take_results(mb, &v[stored], neww, news, gradout);
+    if (!update_group(mb, &v[k], after)) return false;
+  }
+  for (; stored < n; stored++) take_results(mb, &v[stored], neww, news, gradout);
+  return true;
+}
+
+bool main_update(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news,
+                 value *gradout) {
+  update_batch u = {.w = w, .n = n};
+  return update_batches(mb, &u, 1, grad, neww, news, gradout);
 }
 
 // ---- equal layers ---------------------------------------------------------------------------------------
@@ -268,10 +357,12 @@ static void take_latest(main_build *mb, value *neww, value **news, value *gradou
 
 static bool update_weights(main_build *mb, value *neww, value **news, value *gradout) {
   arena *a = mb->x->a;
-  u32 np = mb->m->nparams;
+  u32 np = mb->m->nparams, nbatches = 0;
   value *grad = ZNEWN(a, value, np + 1), *w = NEWN(a, value, np + 1);
+  update_batch *batch = ZNEWN(a, update_batch, np + 1);
   bool *done = ZNEWN(a, bool, np + 1);
   if (mb->now) take_latest(mb, neww, news, gradout);
+  if (main_on_host(mb, OFFLOAD_GRADS)) mb->grad_on_host = ZNEWN(a, bool, np + 1);
   if (!gather_grads(mb, grad)) return false;
   for (u32 i = 0; i < np; i++)
     if (grad[i]) grad[i] = main_push(mb, i + 1, grad[i]);
@@ -283,9 +374,11 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
       if (grad[j] && !done[j] && main_update_group(mb, j + 1).i == g.i) w[n++] = j + 1, done[j] = true;
     for (u32 at = 0, k = 0; at < n; at += k) {
       k = layer_of(mb, grad, w + at, n - at, k);
-      if (!main_update(mb, w + at, k, grad, neww, news, gradout)) return false;
+      batch[nbatches++] = (update_batch){.w = w + at, .n = k};
     }
+    w += n; // there are np weights in all
   }
+  if (!update_batches(mb, batch, nbatches, grad, neww, news, gradout)) return false;
   for (u32 i = 0; i < np; i++) {
     if (!neww[i] || !grad[i]) continue;
     neww[i] = main_pull(mb, i + 1, neww[i]);

@@ -236,6 +236,8 @@ layout shard_storage(apply *x, layout l, const shape *sh, storage_kind what, gro
 
 extern const char *const plan_storage_name[STORAGE_KINDS]; // in plan files
 void plan_put_task(strbuf *b, const sched_task *t); // "F0.3"; of another replica than the first: "F0.3r1"
+// Is what lies in host memory read by copies to the device alone? Else E_COVERAGE (validate_host.c).
+bool plan_check_host(prog *p);
 bool plan_check_projections(const prog *p); // plan_check_orders of main's own orders, one rank of each kind
 
 // ---- the model of a plan file (fingerprint.c) -----------------------------------------------------------

@@ -617,6 +617,7 @@ static func lower_func(lowering *w, func f, group g) {
     const param_info *pi = &fi->params.v[v - 1];
     if (!t.i) continue;
     x.map[v] = func_param(w->p, out, t, val(fi, v)->name, pi->r);
+    func_get(w->p, out)->params.v[x.map[v] - 1].host = pi->host;
     if (pi->data)
       func_get(w->p, out)->params.v[x.map[v] - 1].data = lower_data(w, val_type(w->s, fi, v), pi->data, t);
   }

@@ -105,6 +105,9 @@ typedef struct {
       *last_grad;    // of these, per source parameter: its newest version, the gradient of its latest update
   server_of *server; // per source parameter, once main_params has run
   value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
+  u8 offload;                 // as the plan says; 0 in a probe
+  u8 from_host, to_host;      // streams
+  bool *grad_on_host;         // per source parameter
 } main_build;
 
 void main_open(main_build *mb, apply *x,
@@ -154,6 +157,16 @@ u32 blocking_line(arena *a, const sched *s, const sched_line *line, sim_order *o
 void order_put(const sched *s, sim_order *v, u32 *n, const sched_task *t, bool send);
 // Of a backward: what they wait for as well. whole: it was a B, though the stage has its backward in two parts.
 value emit_sends_after(const stage_build *s, bool whole);
+// offload.c: stages copy what lies in host memory, as they use it. Before main_params.
+void main_offload_stages(main_build *mb);
+static inline bool main_on_host(const main_build *mb, u8 what) { return mb->offload & what; }
+static inline bool main_weight_on_host(const main_build *mb, value w) {
+  return main_on_host(mb, OFFLOAD_PARAMS) && mb->m->params.v[w - 1].r == ROLE_WEIGHT;
+}
+// Values of main on one group, operands with their marks, copied from host memory; the copies come in their place. after: not
+// before this is made, or 0.
+void main_fetch(main_build *mb, u32 *opd, u32 n, value after);
+void main_store(main_build *mb, value *v, u32 n); // likewise, to host memory
 // move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted
 // to what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is
 // converted by whoever uses it; move does all three.

@@ -107,6 +107,7 @@ typedef struct {
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs,
 // passes and versions.
 enum { PLAN_STORED = 24 };
+enum { OFFLOAD_PARAMS = 1, OFFLOAD_GRADS = 2, OFFLOAD_STATES = 4, OFFLOAD_ACTS = 8 };
 // What lies in pieces over axes while nothing computes with it. Over axes of STORAGE_SERVER every weight has one
 // coordinate as its server: states are there alone, gradients are summed there, and what it updates goes to all.
 typedef enum { STORAGE_WEIGHT, STORAGE_GRAD, STORAGE_STATE, STORAGE_SERVER, STORAGE_KINDS } storage_kind;
@@ -146,6 +147,8 @@ typedef struct {
   bool wide_gradients;  // those of f16 and bf16 weights are accumulated and summed in f32
   u32 batchnorm_groups; // parts of the batch, each normalised with its own statistics; 0: as the model says
   u32 coshard;          // parts in which heads and hidden units are computed (pass_coshard); 0, 1: in one
+  u8 offload;           // what lies in host memory: OFFLOAD_..., as bits, in the order of the choice's words
+  u8 prefetch;          // of copies from there: steps that they run ahead of (pass_offload)
   bool train, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;
@@ -156,8 +159,8 @@ typedef struct {
   sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
   const plan_task_graphs *task_graphs; // of a plan made from annotations; NULL: it was not
   const char *model; // what the model is called: plan_print writes its fingerprint; NULL: it does not
-  loc at, order_at, groups_at, coshard_at; // in the plan's text; 0 where a policy made it
-  const loc *seq_at;                       // per sequence; NULL where a policy made them
+  loc at, order_at, groups_at, coshard_at, offload_at; // in the plan's text; 0 where a policy made it
+  const loc *seq_at;                                   // per sequence; NULL where a policy made them
 } plan;
 
 // Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The
@@ -192,8 +195,9 @@ typedef struct {
   const u32 *ending;
   u32 nending;
 } plan_probed;
-bool plan_has_probe(
-    const plan *pn); // no segment lies on several places, no weight has a server: those are simulated whole
+// No segment lies on several places, no weight has a server and none several versions, nothing is in host memory: such plans are simulated whole. A probe of a plan that
+// offloads is that of the plan that does not.
+bool plan_has_probe(const plan *pn);
 prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out);
 // The same without what comes after the tasks if `find` has that: sim_ending_of stages with equal words
 // (plan_probed.ending) and states (plan_states), of the same planner and cost model. Then nothing is said of the
@@ -341,8 +345,8 @@ planner *planner_formed(planner *pl, const plan *pn);
 const prog *plan_program(const prog *src, const plan *pn, prog **own);
 
 // ---- validation -------------------------------------------------------------------------------------------
-// Every element produced exactly once where it is needed, sums complete over space and time, collectives in
-// one order, rendezvous without a cycle. (sim_fits tells whether its memory is within the devices'.)
+// Every element produced exactly once where it is needed, sums complete over space and time, what is in host memory
+// copied before it is read, collectives in one order, rendezvous without a cycle. (sim_fits tells whether its memory is within the devices'.)
 bool plan_validate(prog *distributed);
 
 // What every rank issues, in its own order: numbers of main's instructions from 1. A call is one of them, and
@@ -669,6 +673,9 @@ bool policy_wide_gradients(const prog *src,
                            const strategy *s);          // are gradients of half-precision weights in f32?
 void policy_sends(ctx *c, plan *pn, const strategy *s); // streams of sends, as overlap and channels say
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
+// What lies in host memory (offload.c): plan.offload of a strategy. False and a diagnostic if there is no such thing, or no
+// such memory.
+bool policy_offload(const prog *src, plan *pn, const hybrid_opts *o);
 // Heads and hidden units in parts (coshard.c): plan.coshard of a strategy. fits: false and a diagnostic if what a tensor
 // rank has of them does not divide. again: parts are computed again in the backward. tensor: what parts are cut from is
 // split as their operands are over the axis, after policy_tensor.

@@ -195,6 +195,12 @@ static void put_plan(const prog *src, const prog *model, const plan *pn, strbuf 
   if (pn->wide_gradients) sb_put(b, "gradient-type: f32\n");
   if (pn->batchnorm_groups) sb_fmt(b, "batchnorm-groups: %u\n", pn->batchnorm_groups);
   if (pn->coshard > 1) sb_fmt(b, "coshard: %u\n", pn->coshard);
+  if (pn->offload) {
+    const choice_value what = {.n = pn->offload};
+    sb_put(b, "offload: ");
+    choice_print(CHOICE_offload, what, b);
+    sb_fmt(b, "\nprefetch: %u\n", pn->prefetch);
+  }
   if (pn->nrecompute) sb_put(b, "recompute:\n");
   for (u32 i = 0; i < pn->nrecompute; i++) {
     sb_put(b, "  - {");

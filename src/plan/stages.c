@@ -592,6 +592,7 @@ static bool make_params(main_build *mb) {
     if (mb->b.failed) return false;
     type t = type_tensor(mb->p, &val_type(mb->s, mb->m, v)->s, mb->home[i].lay, mb->home[i].g);
     mb->home[i].v = func_param(mb->p, mb->b.f, t, mb->m->values.v[v].name, mb->m->params.v[i].r);
+    func_get(mb->p, mb->b.f)->params.v[mb->home[i].v - 1].host = main_weight_on_host(mb, v);
     if (mb->m->params.v[i].data) {
       *vec_push(mb->p->a, &mb->p->data) = mb->s->data.v[mb->m->params.v[i].data];
       func_get(mb->p, mb->b.f)->params.v[mb->home[i].v - 1].data = mb->p->data.n - 1; // a probe skips some
@@ -631,6 +632,7 @@ static void make_states(main_build *mb) {
       l = shard_storage(mb->x, l, &st.s, STORAGE_STATE, g);
       sym name = sym_with(mb->s->c, mb->m->values.v[i + 1].name, st.suffix);
       mb->state[j][i] = func_param(mb->p, mb->b.f, type_tensor(mb->p, &st.s, l, g), name, ROLE_STATE);
+      func_get(mb->p, mb->b.f)->params.v[mb->state[j][i] - 1].host = main_on_host(mb, OFFLOAD_STATES);
     }
 }
 

@@ -549,6 +549,7 @@ static bool settle_passes(ctx *c, const strategy_set *set, const strategy *s) {
 }
 
 // A server has the states of its weights and the sum of their gradients already.
+static bool any_on_host(choice_value x) { return x.n > 0; }
 static bool shards_gradients(choice_value x) { return x.n >= 2; }
 static bool shards_states(choice_value x) { return x.n == 1; }
 static const choice_unfit beside_servers[] = {
@@ -558,6 +559,8 @@ static const choice_unfit beside_servers[] = {
      "zero=0, or sync=allreduce"},
     {CHOICE_replicas, choice_is_list, "replicas of different make-up have no data ranks in common",
      "replicas=none, or sync=allreduce"},
+    {CHOICE_offload, any_on_host, "a server sends and gets what is on the device",
+     "offload=none, or sync=allreduce"},
 };
 
 static bool settle_sync(ctx *c, const strategy_set *set, const strategy *s) {
@@ -578,6 +581,8 @@ static const choice_unfit beside_stale[] = {
      "sync=allreduce, or schedule=1f1b"},
     {CHOICE_buffers, waits_for_takers, "an update would wait for what was sent to be taken",
      "buffers=unbounded, or schedule=1f1b"},
+    {CHOICE_offload, any_on_host, "versions of weights that tasks read are on the device",
+     "offload=none, or schedule=1f1b"},
 };
 
 static bool settle_stale(ctx *c, const strategy_set *set, bool train, const strategy *s) {
@@ -617,7 +622,9 @@ static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool
     if (few && s->tp_stages.nparts && s->of[k].n > 1)
       return arena_printf(a, "use %s numbers in tp.stages", k == CHOICE_dp ? "smaller" : "larger");
     if (few) return arena_printf(a, "add %s=2", r->name);
-    if (needs >> (CHOICE_ON + k) & 1 && !s->of[k].n) return arena_printf(a, "set %s=%s", r->name, r->dflt);
+    if (needs >> (CHOICE_ON + k) & 1 && !s->of[k].n)
+      return arena_printf(a, "set %s=%s", r->name,
+                          strcmp(r->dflt, "none") ? r->dflt : choice_word((choice_id)k, 0));
   }
   if (needs & CHOICE_BLOCKING && s->overlap.n) return "set overlap=none";
   if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts) return "add dp=2";

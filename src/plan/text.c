@@ -582,6 +582,20 @@ static bool read_model(reader *r, const ynode *top, const char *model, const cha
   return true;
 }
 
+static void read_offload(reader *r, const ynode *top) {
+  const ynode *y = yaml_get(top, "offload"), *ahead = yaml_get(top, "prefetch");
+  choice_value what = {0};
+  if (y && (y->kind != Y_SCALAR || !choice_read(CHOICE_offload, r->a, y->str, strlen(y->str), &what))) {
+    strbuf b = {.a = r->a};
+    choice_print(CHOICE_offload, (choice_value){.n = (1u << choice_words(CHOICE_offload)) - 1}, &b);
+    bad(r, y, "`offload` is any of %s", sb_str(&b));
+  }
+  if (y) r->pn->offload_at = y->at;
+  if (ahead && !y) bad(r, ahead, "`prefetch` is of what is in host memory: without `offload` there is none");
+  r->pn->offload = (u8)what.n;
+  r->pn->prefetch = (u8)number_at(r, top, "prefetch", 0, choice_get(CHOICE_prefetch)->most, what.n ? 1 : 0);
+}
+
 // Instructions are named as they are in the form that the plan asks for.
 static bool read_coshard(reader *r, const ynode *top, prog **own) {
   const ynode *y = yaml_get(top, "coshard");
@@ -603,6 +617,7 @@ static bool read_plan(reader *r, const ynode *y) {
   if (!r->failed) read_replicas(r, y);
   if (!r->failed) read_trans(r, y);
   read_storage(r, y);
+  read_offload(r, y);
   read_recompute(r, y);
   read_order(r, y);
   read_schedule(r, y);
@@ -611,10 +626,11 @@ static bool read_plan(reader *r, const ynode *y) {
 
 plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const char *text, size_t n) {
   static const char *const keys[] = {
-      "heddle-plan",   "name",          "model",     "train",           "axes",           "time",
-      "meshes",        "segments",      "replicas",  "trans",           "rest",           "batchnorm-groups",
-      "coshard",       "gradient-type", "recompute", "input-gradients", "keep-gradients", "send-stream",
-      "send-channels", "buffers",       "schedule",  "group",           "order",          NULL};
+      "heddle-plan",    "name",        "model",         "train",         "axes",      "time",
+      "meshes",         "segments",    "replicas",      "trans",         "rest",      "batchnorm-groups",
+      "coshard",        "offload",     "prefetch",      "gradient-type", "recompute", "input-gradients",
+      "keep-gradients", "send-stream", "send-channels", "buffers",       "schedule",  "group",
+      "order",          NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;

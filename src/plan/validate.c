@@ -602,7 +602,11 @@ static void do_instr(coverage *w, const instr *i) {
     if (s->n == 1 && elements_of(s)->kind == IN_SUM) sum = set_both(w, sum, sum_of(w, s, 0)), any = true;
   }
   if (time && i->op == OP_join && any && role_of(w, val(w->fi, i->res)->ty) != 'V') claim_complete(w, sum, i);
+  const bool each =
+      (op_row_of((opcode)i->op)->flags & (OPF_COMM | OPF_MANY_RES)) == (OPF_COMM | OPF_MANY_RES);
   for (u32 k = 0; k < i->nres; k++) {
+    const state *own = each ? &w->val[opd_of(w->fi, i, k)] : NULL; // result k is of operand k alone
+    if (own) any = own->n == 1 && elements_of(own)->kind == IN_SUM, sum = any ? sum_of(w, own, 0) : 0;
     type t = val(w->fi, i->res + k)->ty;
     if (type_get(w->p, t)->tuple) { // opaque: a tuple of nobody knows what
       u32 n = elements(w->p, t);
@@ -704,7 +708,7 @@ static bool check_time(prog *p) {
 // That no rank waits for ever needs no check: main is one order of all instructions in which every value is
 // made before it is used, and what each rank issues is a part of it (rank_orders.c is for other orders).
 bool plan_validate(prog *p) {
-  bool ok = ir_verify(p) && infer_verify(p) && check_time(p);
+  bool ok = ir_verify(p) && infer_verify(p) && check_time(p) && plan_check_host(p);
 #ifdef HEDDLE_DEBUG
   assert(!ok || plan_check_projections(p));
 #endif

@@ -304,6 +304,33 @@ static void put_time(report *r, const sim_result *s) {
   report_fact(r, "time_ps", both ? "one step alone" : "time per step", cell_i(CELL_PS, s->makespan_ps));
 }
 
+// What the fullest node holds in host memory, and how long the busiest rank's link there is in use.
+static void put_host(report *r, arena *a, const prog *p, const machine *m, const sim_result *s) {
+  const sim_host h = sim_host_memory(s, m);
+  const bool any = h.bytes > 0;
+  i64 busy = 0;
+  for (u32 u = 0; u < s->nclasses; u++)
+    for (u32 k = 1; any && k < s->nstreams; k++) {
+      const char *name = sym_str(p->c, p->streams.v[k]);
+      if (!strcmp(name, "h2d") || !strcmp(name, "d2h")) busy = MAX(busy, s->busy_ps[u * s->nstreams + k]);
+    }
+  const cell has = any ? cell_i(CELL_BYTES, h.bytes) : cell_none(),
+             most = any ? cell_i(CELL_BYTES, h.usable_bytes) : cell_none(),
+             link = any && s->makespan_ps ? cell_x(CELL_SHARE, (double)busy / (double)s->makespan_ps)
+                                          : cell_none();
+  report_fact(r, "host_bytes", NULL, has);
+  report_fact(r, "host_usable_bytes", NULL, most);
+  report_fact(r, "host_link_share", NULL, link);
+  if (!any) return;
+  strbuf b = {.a = a};
+  cell_print(&has, &b);
+  sb_put(&b, h.bytes <= h.usable_bytes ? " of " : ", does not fit in ");
+  cell_print(&most, &b);
+  sb_fmt(&b, " on node %u; the busier way of its link is in use ", h.node);
+  cell_print(&link, &b);
+  report_line(r, "host memory", "%s", sb_str(&b));
+}
+
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of) {
   const bool fits = sim_over_bytes(s, m) <= 0; // if not: of the rank that lacks most
@@ -342,6 +369,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_line(r, "peak memory", "%s on rank %u", sb_str(&mem), fullest);
   report_fact(r, "peak_bytes", NULL, peak);
   report_fact(r, "usable_bytes", NULL, most);
+  put_host(r, a, p, m, s);
   report_fact(r, "fits", NULL, cell_i(CELL_BOOL, fits));
   report_fact(r, "instructions", "instructions", cell_i(CELL_INT, (i64)s->instructions));
   report_gap(r);

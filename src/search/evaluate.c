@@ -350,7 +350,8 @@ static void settle(const search *s, search_point *p, const sim_pipe_result *r) {
   p->time_ps = r->period_ps, p->alone_ps = r->makespan_ps;
   p->peak_bytes = r->peak_bytes, p->utilisation = r->utilisation;
   p->comm = r->comm, p->bubble = r->bubble;
-  const bool large = s->o->memory_bytes ? s->limit >= 0 && r->peak_bytes > s->limit : r->over_bytes > 0;
+  const bool large = r->host_over_bytes > 0 ||
+                     (s->o->memory_bytes ? s->limit >= 0 && r->peak_bytes > s->limit : r->over_bytes > 0);
   p->state = large ? SEARCH_OVER_MEMORY : SEARCH_RAN;
 }
 
@@ -360,8 +361,10 @@ static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn,
   prog *d = plan_apply(w->pl, pn, w->k);
   sim_result r;
   bool ok = d && sim_run(w->c, a, d, w->k, &so, &r);
+  const sim_host h = ok ? sim_host_memory(&r, s->m) : (sim_host){0};
   if (ok)
     *out = (sim_pipe_result){.makespan_ps = r.makespan_ps,
+                             .host_over_bytes = MAX(h.bytes - h.usable_bytes, 0),
                              .period_ps = r.period_ps,
                              .peak_bytes = r.peak_bytes,
                              .over_bytes = sim_over_bytes(&r, s->m),

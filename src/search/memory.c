@@ -177,16 +177,20 @@ static void add_stage(held *to, const memory_bounds *b, const known_kept *of, co
   const double dp = s->dp.n, tp = s->tp.n;
   const bool states_once = zero >= 1 || choice_is(CHOICE_sync, s->sync, "ps");
   const u32 live = pn->made.live ? pn->made.live[replica * pn->nsegments + stage] : 0;
-  double bytes = (b->weights[to_instr] - b->weights[from]) / tp / (zero >= 3 ? dp : 1);
-  if (pn->train && !b->distir) bytes += (b->states[to_instr] - b->states[from]) / tp / (states_once ? dp : 1);
+  const u8 away = pn->offload; // is on the device for a moment only
+  double bytes =
+      away & OFFLOAD_PARAMS ? 0 : (b->weights[to_instr] - b->weights[from]) / tp / (zero >= 3 ? dp : 1);
+  if (pn->train && !b->distir && !(away & OFFLOAD_STATES))
+    bytes += (b->states[to_instr] - b->states[from]) / tp / (states_once ? dp : 1);
   to->tasks += bytes, to->update += bytes;
   if (!pn->train || b->distir) return;
   const double grads = (b->trained[to_instr] - b->trained[from]) / tp / (zero >= 2 ? dp : 1);
-  to->update += grads;
+  if (!(away & OFFLOAD_GRADS)) to->update += grads;
   if (!of) return;
   const kept_sums *x = &of->sums;
-  if (s->mb.n > 1) to->tasks += (of->grads[to_instr] - of->grads[from]) / tp / (zero >= 2 ? dp : 1);
-  if (!live) return;
+  if (s->mb.n > 1 && !(away & OFFLOAD_GRADS))
+    to->tasks += (of->grads[to_instr] - of->grads[from]) / tp / (zero >= 2 ? dp : 1);
+  if (!live || away & OFFLOAD_ACTS) return;
   const double all = kept_in(x, from, to_instr, to_instr);
   double most = all; // of the microbatch whose backward comes next
   const u32 last = x->again && s->v.n == 1 ? x->last_again[to_instr] : 0;

@@ -164,13 +164,28 @@ static u32 taken_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
   return heap_at(&w->h, b)->size == size_of(w->m, w->f->values.v[i->res + r].ty, w->g) ? b : NO_BUFFER;
 }
 
+static bool is_to_host(const sim *s, const instr *i) {
+  const attr *to = i->op == OP_copy ? attr_get(attrs_get(s->p, i->at), A_to) : NULL;
+  return to && strcmp(sym_str(s->c, to->u.s), "host") == 0;
+}
+
+bool mem_uses_host(const sim *s) {
+  for (u32 k = 0; k < s->main->nparams; k++)
+    if (s->main->params.v[k].host) return true;
+  for (u32 k = 1; k < s->priced.n; k++) {
+    const func_info *f = func_get(s->p, s->priced.v[k].f);
+    for (u32 j = 0; j < f->body.n; j++)
+      if (is_to_host(s, &f->body.v[j])) return true;
+  }
+  return false;
+}
+
 static bool takes_no_room(const walk *w, const instr *i) {
+  const bool there = is_to_host(w->m->s, i);
+  if (w->m->host || there) return w->m->host != there;
   // distir: updates are in place; the first gradient is the accumulator, where a plan has a zero.
   bool update = i->flags & INSTR_UPDATE && !(op_row_of(i->op)->flags & OPF_COMM);
-  if (w->m->distir && (update || (i->op == OP_full && i->flags & INSTR_BACKWARD))) return true;
-  if (i->op != OP_copy) return false;
-  const attr *to = attr_get(attrs_get(w->m->s->p, i->at), A_to);
-  return to && strcmp(sym_str(w->m->s->c, to->u.s), "host") == 0;
+  return w->m->distir && (update || (i->op == OP_full && i->flags & INSTR_BACKWARD));
 }
 
 static void make_results(walk *w, const instr *i, u32 flags, u32 n, u32 num) {
@@ -481,13 +496,14 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
         from.kind = r == ROLE_WEIGHT || r == ROLE_CONST ? MEM_PARAM : r == ROLE_STATE ? MEM_STATE : MEM_ACT;
       }
       u32 b = heap_new(h, z, from);
-      if (!is_main && !die[leaf]) { // the caller's
+      const bool there = is_main && w->f->params.v[k].host;
+      if (is_main ? there != m->host : !die[leaf]) { // the caller's, or in the other memory
         heap_at(h, b)->owned = false;
         heap_gone(h, b);
       } else if (!is_main && die[leaf] > 1) {
         heap_at(h, b)->more = m->s->spans[w->fn.i].v[die[leaf] - 2].more;
       }
-      if (is_main) {
+      if (is_main && there == m->host) {
         heap_at(h, b)->lent = true;
         if (m->s->spans) heap_at(h, b)->more = m->s->pipeline->param_more[k];
         heap_take(h, z, 1 + heap_at(h, b)->more);
@@ -502,7 +518,8 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
     if (!whole) heap_end(h, k + 1);
   }
   h->nparam = h->nbuf;
-  for (u32 b = 0; is_main && b < h->nbuf; b++) heap_see_peak(h, heap_at(h, b)->size, 0);
+  for (u32 b = 0; is_main && b < h->nbuf; b++)
+    if (heap_at(h, b)->live) heap_see_peak(h, heap_at(h, b)->size, 0);
 }
 
 void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx) {

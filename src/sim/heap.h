@@ -186,6 +186,7 @@ typedef struct { // the tensors that a function takes, tuples opened
 typedef struct {
   sim *s;
   bool distir;
+  bool host; // counts what lies in host memory, and nothing else
   VEC(msize *) sizes;
   hmap size_map, size_by_type;
   struct {
@@ -225,6 +226,7 @@ typedef struct walk { // one pass over a function on a group
 } walk;
 
 void mem_init(mem *m, sim *s);
+bool mem_uses_host(const sim *s); // does the program put anything in host memory?
 void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx);
 void walk_run(walk *w, const u8 *die, bool is_main);
 void walk_open_main(walk *w); // the parameters of main; then one instruction after the other, from 0

@@ -169,6 +169,17 @@ static void count_at_peaks(mem *m, sim_result *r, const u32 *ask, const u32 *nex
   arena_free(t.a);
 }
 
+static void find_host_peaks(sim *s, sim_result *r) {
+  mem m;
+  walk w;
+  const arena_mark_t mark = arena_mark(s->tmp);
+  mem_init(&m, s), m.host = true;
+  walk_init(&w, &m, 1, NULL, NULL);
+  walk_run(&w, NULL, true);
+  for (u32 u = 0; u < s->nclasses; u++) r->cls[u].host_peak_bytes = w.h.peak[u];
+  arena_release(s->tmp, mark);
+}
+
 void bytes_run(sim *s, sim_result *r) {
   mem m;
   mem_init(&m, s);
@@ -179,11 +190,26 @@ void bytes_run(sim *s, sim_result *r) {
   arena_release(s->tmp, walks);
   if (!s->o->peak_only) count_at_peaks(&m, r, ask, next);
   arena_release(s->tmp, mark);
+  if (!m.distir && mem_uses_host(s)) find_host_peaks(s, r);
 }
 
 // ---- what devices have ------------------------------------------------------------------------------
+static bool host_fits(const prog *p, const machine *m, const sim_result *r) {
+  const sim_host h = sim_host_memory(r, m);
+  arena *a = ctx_arena(p->c);
+  if (h.bytes <= h.usable_bytes) return true;
+  diag(p->c, E_MEMORY, func_get(p, p->main)->where, "node %u needs %s of host memory for %u ranks; it has %s",
+       h.node, text_bytes(a, (double)h.bytes), h.ranks,
+       h.usable_bytes ? text_bytes(a, (double)h.usable_bytes) : "none that the machine says");
+  diag_hint(p->c, h.usable_bytes
+                      ? "offload less, or more of the storage sharded: zero=3 with dp > 1"
+                      : "add `host: {memory: 512 GiB}` to its nodes, or `hostmem=512GiB` to --machine");
+  return false;
+}
+
 bool sim_fits(const prog *p, const machine *m, const sim_result *r) {
   if (sim_over_bytes(r, m) <= 0) return true;
+  if (!host_fits(p, m, r)) return false;
   const u32 worst = sim_tightest(r, m);
   arena *a = ctx_arena(p->c);
   const sim_class *u = &r->cls[r->class_of_rank[worst]];

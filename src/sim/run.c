@@ -105,7 +105,23 @@ u32 sim_tightest(const sim_result *r, const machine *m) {
   return rank;
 }
 
-i64 sim_over_bytes(const sim_result *r, const machine *m) { return over_bytes(r, m, sim_tightest(r, m)); }
+sim_host sim_host_memory(const sim_result *r, const machine *m) {
+  sim_host worst = {0};
+  for (u32 k = 0; k < MIN(r->nranks, m->nranks);) {
+    const u32 node = m->dev[k].node;
+    sim_host h = {.node = node, .usable_bytes = machine_host_usable(&m->node_kind[m->node[node]])};
+    for (; k < MIN(r->nranks, m->nranks) && m->dev[k].node == node; k++)
+      if (r->used[k]) h.ranks++, h.bytes += r->cls[r->class_of_rank[k]].host_peak_bytes;
+    if (h.bytes && (!worst.bytes || h.bytes - h.usable_bytes > worst.bytes - worst.usable_bytes)) worst = h;
+  }
+  return worst;
+}
+
+i64 sim_over_bytes(const sim_result *r, const machine *m) {
+  const sim_host h = sim_host_memory(r, m);
+  const i64 over = over_bytes(r, m, sim_tightest(r, m));
+  return h.bytes ? MAX(over, h.bytes - h.usable_bytes) : over;
+}
 
 static u32 price_by_cost_model(void *arg, const prog *p, const func_info *f, const instr *i, group g,
                                i64 *ps) {

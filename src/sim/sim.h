@@ -74,7 +74,7 @@ typedef struct {
 // take part in exactly the same instructions of main.
 typedef struct {
   u32 first_rank, nranks, stage;
-  i64 peak_bytes;
+  i64 peak_bytes, host_peak_bytes; // on the device; in host memory
   i64 peak_kind[MEM_KINDS];
   u32 peak_at; // instruction of main (number from 1) during which the peak is reached; 0 = at the start
   i64 start_bytes, end_bytes; // before the first and after the last instruction
@@ -170,7 +170,14 @@ static inline double sim_mean_share(sim_sum ps, i64 span_ps, u64 ranks) {
 // o->cost is given. false and diagnostics if an instruction has no price (E_LINK, E_RATE) or the time does
 // not fit (E_LIMIT).
 bool sim_run(ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, sim_result *r);
-// Does every rank stay within what its device leaves to programs? Otherwise E_MEMORY for the rank that is
+// Host memory of the node that lacks most of it, or has least left: what all of its ranks hold there at their peaks
+// together. bytes 0: nobody holds any.
+typedef struct {
+  u32 node, ranks;
+  i64 bytes, usable_bytes;
+} sim_host;
+sim_host sim_host_memory(const sim_result *r, const machine *m);
+// Does every rank stay within what its device leaves to programs, and every node within its host memory? Otherwise E_MEMORY for the rank that is
 // furthest above, with the largest values alive at its peak.
 bool sim_fits(const prog *p, const machine *m, const sim_result *r);
 
@@ -372,12 +379,14 @@ typedef struct {
 } sim_order; // one step of the line that main is
 typedef struct {
   i64 makespan_ps, peak_bytes;
-  i64 period_ps;  // time per step in steady state, of a training step; else the makespan
-  i64 over_bytes; // the most that a rank holds beyond what its device leaves usable; below 0: all fit
+  i64 period_ps;       // time per step in steady state, of a training step; else the makespan
+  i64 host_over_bytes; // the most that a node holds beyond its host memory; 0: none does
+  i64 over_bytes;      // the most that a rank holds beyond what its device leaves usable; below 0: all fit
   double utilisation, comm, bubble; // as in sim_result
 } sim_pipe_result;
-i64 sim_over_bytes(const sim_result *r, const machine *m); // the same of a whole simulation
-u32 sim_tightest(const sim_result *r, const machine *m);   // the first rank that it is of
+i64 sim_over_bytes(const sim_result *r,
+                   const machine *m); // the same of a whole simulation; also host memory of nodes
+u32 sim_tightest(const sim_result *r, const machine *m); // the first rank that it is of
 typedef struct sim_stages sim_stages;
 // NULL without a diagnostic: this pipeline is not of a kind that can be known by its stages (groups of
 // different size, ranks of a place that do not exchange what they hold member by member, tasks on several

@@ -29,6 +29,7 @@ static const example examples[] = {
     {"adam", "f16:4 f16:4 4 4", "", "a,a,a,a->a,a,a : f16[4] f32[4] f32[4]"},
     {"send", "i32:4,1", "", "a1->a1 : i32[4,1]"},
     {"all_reduce", "4 2,3", "over=1", "a,bc->a,bc : f32[4] f32[2,3]"},
+    {"copy", "4 2,3", "to=host", "a,bc->a,bc : f32[4] f32[2,3]"},
     // products
     {"matmul", "2,3 3,4", "", "ab,bc->ac : f32[2,4]"},
     {"matmul", "5,2,3 3,4", "", "abc,cd->abd : f32[5,2,4]"},

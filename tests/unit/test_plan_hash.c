@@ -22,6 +22,8 @@ static strategy random_strategy(u64 *rng, bool train) {
       s.of[i].n = hash_u64(*rng, 1) % 16 == 0; // from a number of its own
     else if (id == CHOICE_coshard)             // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
+    else if (id == CHOICE_offload) // inference has weights alone
+      s.of[i].n = pick(rng, 8) ? 0 : pick(rng, train ? 16 : 2);
     else if (r->kind == CK_COUNT)
       s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);
     else
@@ -125,6 +127,8 @@ TEST(plan_hash_tells_every_part) {
   TELLS(pn->nstorage[STORAGE_GRAD], 0);
   TELLS(pn->nrecompute, 1);
   TELLS(pn->coshard, 2);
+  TELLS(pn->offload, OFFLOAD_STATES);
+  TELLS(pn->prefetch, 2);
   TELLS(pn->input_gradients, true);
   TELLS(pn->keep_gradients, true);
   TELLS(pn->train, false);

@@ -568,6 +568,9 @@ static bool compile(work *w) {
     if (w->inner[k] && !split_inside(w, &w->x->scope[k], w->inner[k])) return false;
   make_segments(w);
   store(w);
+  hybrid_opts h = *w->o;
+  h.s = w->s;
+  if (!policy_offload(w->p, w->pn, &h)) return false;
   w->pn->wide_gradients = policy_wide_gradients(w->p, &w->s);
   if (!policy_recompute(w->pl, w->a, w->pn, w->s.recompute) || !make_order(w)) return false;
   annotated_words(w);

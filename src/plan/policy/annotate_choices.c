@@ -15,6 +15,7 @@ static const key_row keys[] = {
     {CHOICE_mb, SETTING_num_micro_batch, {""}},
     {CHOICE_zero, SETTING_zero, {"0", "1", "2"}},
     {CHOICE_recompute, SETTING_checkpoint, {"none", "full"}},
+    {CHOICE_offload, SETTING_offload, {"none", "params"}},
     {CHOICE_schedule, SETTING_order, {"1f1b", "gpipe", "1f1b", "1f1b"}},
 };
 

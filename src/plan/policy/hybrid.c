@@ -316,6 +316,7 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   pn->batchnorm_groups = policy_batchnorm(planner_batchnorm(pl), s);
   pn->coshard = policy_coshard_parts(s), pn->coshard_at = said_at(o, CHOICE_coshard);
   if (!policy_coshard_fits(pl, s, pn->coshard_at)) return NULL;
+  if (!policy_offload(planner_source(pl), pn, o)) return NULL;
   if (s->replicas.nparts) return policy_make_up(pl, a, pn, o) ? pn : NULL;
   pl = planner_formed(pl, pn);
   if (!pl) return NULL;

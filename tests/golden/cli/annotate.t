@@ -630,11 +630,11 @@ error[E0512]: amp.level is not supported: element types belong to the model: --d
      |                     ^
   hint: leave it out, or use its default, the empty text
 [1]
-$ echo 'heddle-annotate: 1\nconfig: {communication.max_splits: 5, offload.level: v0}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
-error[E0512]: offload.level is not supported: weights stay on the devices
-  --> a.yaml:2:54
-   2 | config: {communication.max_splits: 5, offload.level: v0}
-     |                                                      ^
+$ echo 'heddle-annotate: 1\nconfig: {communication.max_splits: 5, amp.level: O1}' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+error[E0512]: amp.level is not supported: element types belong to the model: --dtype bf16
+  --> a.yaml:2:50
+   2 | config: {communication.max_splits: 5, amp.level: O1}
+     |                                                  ^
   hint: leave it out, or use its default, the empty text
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{layer: 0-1, replicate: 1}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml

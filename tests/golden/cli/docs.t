@@ -184,6 +184,7 @@ $ heddle machines
 machine          devices  nodes    memory  about
 a10-4x4               16      4  24.0 GiB  4 nodes of 4 x A10 on PCIe
 a40-4x4               16      4  48.0 GiB  4 nodes of 4 x A40, joined in pairs by NVLink bridges
+dgx-1                  8      1  32.0 GiB  NVIDIA DGX-1, 8 x V100-32GB on a hybrid cube mesh of NVLink
 dgx-2                 16      1  32.0 GiB  NVIDIA DGX-2, 16 x V100-32GB behind NVSwitch
 dgx-a100-80            8      1  80.0 GiB  NVIDIA DGX A100 640GB, 8 x A100-SXM-80GB behind NVSwitch
 dgx-h100               8      1  80.0 GiB  NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch

@@ -277,6 +277,9 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "bubble": N,
   "peak_bytes": N,
   "usable_bytes": N,
+  "host_bytes": null,
+  "host_usable_bytes": null,
+  "host_link_share": null,
   "fits": true,
   "instructions": N,
   "stages": [
@@ -352,6 +355,9 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
   "bubble": N,
   "peak_bytes": N,
   "usable_bytes": N,
+  "host_bytes": null,
+  "host_usable_bytes": null,
+  "host_link_share": null,
   "fits": true,
   "instructions": N,
   "stages": [

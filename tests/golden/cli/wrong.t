@@ -97,7 +97,7 @@ error[E0601]: 'dgx-3' is neither a file nor a preset
   --> --machine:1:1
    1 | dgx-3
      | ^
-  hint: did you mean dgx-2? `heddle machines` lists the presets
+  hint: did you mean dgx-1? `heddle machines` lists the presets
 [1]
 $ heddle machines DGX_H100
 error[E0601]: 'DGX_H100' is neither a file nor a preset
@@ -154,7 +154,7 @@ error[E0601]: 'tpu-v5' is neither a file nor a preset
   --> --machine:1:1
    1 | tpu-v5
      | ^
-  hint: presets: a10-4x4 a40-4x4 dgx-2 dgx-a100-80 dgx-h100 laptop p100-16-50g-eth v100-32-50g-eth; or in one line, as in '2x8 h100 ib=8x400Gb/s'
+  hint: presets: a10-4x4 a40-4x4 dgx-1 dgx-2 dgx-a100-80 dgx-h100 laptop p100-16-50g-eth v100-32-50g-eth; or in one line, as in '2x8 h100 ib=8x400Gb/s'
 [1]
 $ heddle machines "2x8 h100 nvlink=450GB"
 error[E0602]: link: '450GB' is an amount of bytes; a bandwidth is needed
@@ -368,7 +368,7 @@ error[E0501]: unknown key `axis`
   --> bad.plan:2:1
    2 | axis: {dp: 2}
      | ^
-  hint: known keys: heddle-plan name model train axes time meshes segments replicas trans rest batchnorm-groups coshard gradient-type recompute input-gradients keep-gradients send-stream send-channels buffers schedule group order
+  hint: known keys: heddle-plan name model train axes time meshes segments replicas trans rest batchnorm-groups coshard offload prefetch gradient-type recompute input-gradients keep-gradients send-stream send-channels buffers schedule group order
 error[E0501]: `axes` is missing
   --> bad.plan:1:1
    1 | heddle-plan: 1

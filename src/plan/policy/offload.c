@@ -1,0 +1,53 @@
+// offload.c - what lies in host memory, as a strategy says it. What becomes of it in the program: plan/offload.c.
+#include "plan/plan.h"
+
+static bool has_states(const prog *src, const optim_opts *o) {
+  const func_info *m = func_get(src, src->main);
+  optim_state st;
+  for (u32 k = 0; k < m->nparams; k++)
+    if (m->params.v[k].r == ROLE_WEIGHT && optim_state_find(o, &val_type(src, m, k + 1)->s, 0, &st))
+      return true;
+  return false;
+}
+
+// Why there is none of what word number `k` of the choice names; NULL: there is.
+static const char *absent(const prog *src, const plan *pn, u8 bit) {
+  if (bit == OFFLOAD_PARAMS) return NULL;
+  if (!pn->train) return "this is inference";
+  if (bit == OFFLOAD_STATES && !has_states(src, &pn->optim))
+    return arena_printf(ctx_arena(src->c), "the optimizer, %s, has none", optim_name(pn->optim.kind));
+  return NULL;
+}
+
+static bool is_there(const prog *src, const plan *pn, loc at) {
+  for (u32 k = 0; choice_word(CHOICE_offload, k); k++) {
+    const char *why = pn->offload >> k & 1 ? absent(src, pn, (u8)(1u << k)) : NULL;
+    if (!why) continue;
+    diag(src->c, E_STRATEGY, at, "offload=%s: %s", choice_word(CHOICE_offload, k), why);
+    diag_hint(src->c, pn->train ? "leave out %s, or use --optimizer adam" : "leave out %s, or use --train",
+              choice_word(CHOICE_offload, k));
+    return false;
+  }
+  return true;
+}
+
+// Every node has memory that is said, and a link to it.
+static bool has_host(ctx *c, const machine *m, loc at) {
+  for (u32 k = 0; k < m->nnode_kinds; k++) {
+    const node_kind *nk = &m->node_kind[k];
+    if (nk->host_bytes && nk->host.shape != LINK_NONE) continue;
+    diag(c, E_STRATEGY, at, "offload: the machine %s does not say %s", sym_str(c, m->name),
+         nk->host_bytes ? "how its devices reach host memory" : "how much host memory its nodes have");
+    diag_hint(c, "add `host: {bandwidth: 16 GB/s, memory: 512 GiB}` to its nodes, or `pcie=16GB/s "
+                 "hostmem=512GiB` to --machine");
+    return false;
+  }
+  return true;
+}
+
+bool policy_offload(const prog *src, plan *pn, const hybrid_opts *o) {
+  const loc at = o->said ? o->said->of[CHOICE_offload].at : (loc){0};
+  pn->offload = (u8)o->s.offload.n, pn->prefetch = pn->offload ? (u8)o->s.prefetch.n : 0, pn->offload_at = at;
+  if (!pn->offload) return true;
+  return is_there(src, pn, at) && (!o->k || has_host(src->c, cost_model_machine(o->k), at));
+}

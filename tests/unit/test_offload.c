@@ -1,0 +1,199 @@
+// test_offload.c - what lies in host memory: bytes over the link and their time against formulas, memory on the device and
+// on the host, what runs ahead, what of it a validator refuses.
+#include "front/front.h"
+#include "plan/plan.h"
+#include "test.h"
+
+// A device that computes in no time beside a link of 1 GB/s: what is left is the link.
+static const char link_bound[] = "name: m\n"
+                                 "devices:\n"
+                                 "  fast: {rate: {f32: 1e9 TFLOP/s}, vector: 1e9 TFLOP/s, memory: 64 GiB, "
+                                 "bandwidth: 1e9 GB/s, allocation: 1 B}\n"
+                                 "nodes: {devices: 4 fast, link: switch 1e6 GB/s, host: {bandwidth: %s%s}}\n";
+
+typedef struct {
+  ctx *c;
+  arena *a;
+  prog *src, *p;
+  planner *pl;
+  plan *pn;
+  machine *m;
+  cost_model *k;
+  sim_result r;
+} bed;
+
+static bed bed_open(const char *model, i64 batch, bool train, optimizer kind, const char *link,
+                    const char *more, const char *line) {
+  bed b = {.c = ctx_new(), .a = arena_new()};
+  b.src = front_load(b.c, model, &(front_opts){.batch = batch, .seq = 16, .loss = train});
+  REQUIRE(b.src && (!train || pass_loss(b.src)));
+  const char *text = arena_printf(b.a, link_bound, link, more);
+  b.m = machine_parse(b.c, b.a, sym_of(b.c, "m.yaml"), text, strlen(text));
+  CHECK_MSG(b.m != NULL, "%s", diag_render(b.c, b.a));
+  REQUIRE(b.m != NULL);
+  b.k = cost_model_new(b.c, b.a, b.m, NULL);
+  b.pl = planner_new(b.src);
+  const hybrid_opts h = {
+      .s = strategy_of("%s", line), .train = train, .optim = optim_default(kind), .k = b.k};
+  b.pn = policy_hybrid(b.pl, b.a, &h);
+  b.p = b.pn ? plan_apply(b.pl, b.pn, b.k) : NULL;
+  const sim_opts o = {.mode = SIM_FOLDED};
+  const bool ran = b.p && plan_validate(b.p) && sim_run(b.c, b.a, b.p, b.k, &o, &b.r);
+  CHECK_MSG(ran, "%s: %s", line, diag_render(b.c, b.a));
+  REQUIRE(ran);
+  return b;
+}
+
+static void bed_close(bed *b) {
+  prog_free(b->p);
+  planner_free(b->pl);
+  prog_free(b->src);
+  arena_free(b->a);
+  ctx_free(b->c);
+}
+
+static i64 busy(const bed *b, const char *name) {
+  for (u32 k = 0; k < b->r.nstreams; k++)
+    if (!strcmp(sym_str(b->c, b->p->streams.v[k]), name)) return b->r.busy_ps[k];
+  return 0;
+}
+
+// Bytes of main's parameters of a role in the distributed program, on rank 0.
+static i64 bytes_of(const bed *b, role r) {
+  const func_info *m = func_get(b->p, b->p->main);
+  i64 sum = 0;
+  for (u32 k = 0; k < m->nparams; k++) {
+    const type_info *t = val_type(b->p, m, k + 1);
+    i64 dim[DIMS_MAX], n = dtype_bytes(t->s.t);
+    if (m->params.v[k].r != r) continue;
+    layout_local_dims(b->p->sp, t->lay, t->s.nd, t->s.dim, &(coords){0}, dim);
+    for (u32 d = 0; d < t->s.nd; d++) n *= dim[d];
+    sum += n;
+  }
+  return sum;
+}
+
+enum { PS_A_BYTE = 1000 }; // at 1 GB/s
+static bool about(i64 x, i64 y) {
+  return x - y <= y / 1000 && y - x <= y / 1000;
+} // computation takes a little
+
+// Each weight is read once: a pass is its bytes over the link.
+TEST(offload_of_weights_takes_the_link) {
+  bed b = bed_open("mlp-xs", 4, false, OPTIM_SGD, "1 GB/s", ", memory: 8 GiB", "offload=params");
+  const i64 bytes = bytes_of(&b, ROLE_WEIGHT);
+  CHECK_EQ_I64(busy(&b, "h2d"), bytes * PS_A_BYTE);
+  CHECK_EQ_I64(busy(&b, "d2h"), 0);
+  CHECK(b.r.makespan_ps >= bytes * PS_A_BYTE && about(b.r.makespan_ps, bytes * PS_A_BYTE));
+  CHECK_EQ_I64(b.r.cls[0].host_peak_bytes, bytes);
+  bed_close(&b);
+}
+
+// Moments of Adam, 8 bytes for each of 4 of a weight, come and go once.
+TEST(offload_of_states_takes_the_link) {
+  bed b = bed_open("mlp-xs", 4, true, OPTIM_ADAM, "1 GB/s", ", memory: 8 GiB", "offload=states"),
+      none = bed_open("mlp-xs", 4, true, OPTIM_ADAM, "1 GB/s", ", memory: 8 GiB", "dp=1");
+  const i64 bytes = bytes_of(&b, ROLE_STATE), weights = bytes_of(&b, ROLE_WEIGHT);
+  CHECK_EQ_I64(bytes, 2 * weights);
+  CHECK_EQ_I64(busy(&b, "h2d"), bytes * PS_A_BYTE);
+  CHECK_EQ_I64(busy(&b, "d2h"), bytes * PS_A_BYTE);
+  // Four updates of two layers each. All that comes, one after the other; the last one goes when it has come.
+  CHECK(about(b.r.makespan_ps, bytes * PS_A_BYTE / 4 * 5));
+  CHECK_EQ_I64(b.r.cls[0].host_peak_bytes, bytes);
+  // On the device are those of the update at hand, of the next and, until they have gone, of the one before.
+  const i64 rest = b.r.peak_bytes - 2 * weights - bytes / 4 * 3; // inputs
+  CHECK_MSG(rest >= 0 && rest < 1 << 16, "%lld", (long long)rest);
+  CHECK(none.r.peak_bytes >= b.r.peak_bytes + bytes / 4);
+  CHECK_EQ_I64(none.r.cls[0].host_peak_bytes, 0);
+  bed_close(&b), bed_close(&none);
+}
+
+// Weights are read by forwards and backwards; the update reads and writes them, and gradients; all divided over ranks.
+TEST(offload_shards_what_storage_does) {
+  for (u32 zero = 0; zero <= 3; zero++) {
+    char line[64];
+    snprintf(line, sizeof line, "dp=4 zero=%u offload=states", zero);
+    bed b = bed_open("mlp-xs", 8, true, OPTIM_ADAM, "1 GB/s", ", memory: 8 GiB", line);
+    CHECK_EQ_I64(busy(&b, "h2d"), bytes_of(&b, ROLE_STATE) * PS_A_BYTE);
+    CHECK_EQ_I64(b.r.cls[0].host_peak_bytes, bytes_of(&b, ROLE_STATE));
+    CHECK(zero ? bytes_of(&b, ROLE_STATE) < bytes_of(&b, ROLE_WEIGHT) * (zero == 3 ? 3 : 1)
+               : bytes_of(&b, ROLE_STATE) == 2 * bytes_of(&b, ROLE_WEIGHT));
+    const sim_host h = sim_host_memory(&b.r, b.m);
+    CHECK(h.ranks == 4 && h.bytes == 4 * b.r.cls[0].host_peak_bytes);
+    bed_close(&b);
+  }
+}
+
+// The device holds what ahead + 1 layers read.
+TEST(offload_holds_as_many_layers_as_run_ahead) {
+  i64 peak[4];
+  for (u32 ahead = 0; ahead < COUNT_OF(peak); ahead++) {
+    char line[64];
+    snprintf(line, sizeof line, "offload=params prefetch=%u", ahead);
+    bed b = bed_open("mlp-xs", 4, false, OPTIM_SGD, "1 GB/s", ", memory: 8 GiB", line);
+    peak[ahead] = b.r.peak_bytes;
+    bed_close(&b);
+  }
+  for (u32 k = 1; k < COUNT_OF(peak); k++) CHECK_EQ_I64(peak[k] - peak[k - 1], 4 * 512 * 512);
+}
+
+// Activations go once each way; as many of them come back as went.
+TEST(offload_of_activations_goes_and_comes) {
+  bed b = bed_open("gpt2:layers=3,hidden=64,heads=4,vocab=64,positions=16", 8, true, OPTIM_SGD, "1 GB/s",
+                   ", memory: 8 GiB", "offload=acts");
+  CHECK(busy(&b, "d2h") > 0);
+  CHECK_EQ_I64(busy(&b, "d2h"),
+               b.r.cls[0].host_peak_bytes * PS_A_BYTE); // all are there when the last has gone
+  CHECK(busy(&b, "h2d") >= busy(&b, "d2h") / 2 && busy(&b, "h2d") <= 2 * busy(&b, "d2h"));
+  bed_close(&b);
+}
+
+// A link that several devices share is as much slower; one that starts late starts late once for each copy.
+TEST(offload_over_a_shared_link) {
+  bed one = bed_open("mlp-xs", 4, false, OPTIM_SGD, "4 GB/s", ", memory: 8 GiB", "offload=params"),
+      all = bed_open("mlp-xs", 4, false, OPTIM_SGD, "4 GB/s", ", shared: 4, memory: 8 GiB", "offload=params"),
+      late =
+          bed_open("mlp-xs", 4, false, OPTIM_SGD, "4 GB/s", ", start: 7 us, memory: 8 GiB", "offload=params");
+  CHECK_EQ_I64(busy(&all, "h2d"), 4 * busy(&one, "h2d"));
+  CHECK_EQ_I64(busy(&late, "h2d") - busy(&one, "h2d"), 8 * 7000000LL); // eight layers
+  bed_close(&one), bed_close(&all), bed_close(&late);
+}
+
+// All ranks of a node share its memory.
+TEST(offload_does_not_fit_in_host_memory) {
+  bed b = bed_open("mlp-xs", 8, true, OPTIM_ADAM, "1 GB/s", ", memory: 40 MB", "dp=4 offload=states");
+  CHECK(!sim_fits(b.p, b.m, &b.r));
+  CHECK(diag_count(b.c) == 1 &&
+        strstr(diag_get(b.c, 0).message, "node 0 needs 64.0 MiB of host memory for 4 ranks"));
+  CHECK(sim_over_bytes(&b.r, b.m) > 0);
+  bed_close(&b);
+}
+
+TEST(what_is_in_host_memory_is_copied_before_it_is_read) {
+  static const char *const text[] = {
+      "func @main(%x: f32[4,4], %w: f32[4,4] weight host) -> (f32[4,4]) {\n"
+      "  %v = copy %w {to=\"device\"} : f32[4,4]\n  %y = matmul %x, %v\n  return %y\n}\n",
+      "func @main(%x: f32[4,4], %w: f32[4,4] weight host) -> (f32[4,4]) {\n"
+      "  %y = matmul %x, %w\n  return %y\n}\n",
+      "func @f(%x: f32[4,4], %w: f32[4,4]) -> (f32[4,4]) {\n  %y = matmul %x, %w\n  return %y\n}\n"
+      "func @main(%x: f32[4,4], %w: f32[4,4] weight) -> (f32[4,4]) {\n"
+      "  %v = copy %w {to=\"host\"} : f32[4,4]\n  %y = call @f(%x, %v)\n  return %y\n}\n"};
+  for (u32 k = 0; k < COUNT_OF(text); k++) {
+    ctx *c = ctx_new();
+    arena *a = arena_new();
+    prog *p = ir_parse(c, sym_of(c, "p"), text[k], strlen(text[k]));
+    CHECK_MSG(p != NULL, "%s", diag_render(c, a));
+    REQUIRE(p != NULL);
+    CHECK_MSG(plan_validate(p) == !k, "%u: %s", k, diag_render(c, a));
+    CHECK(!k || (diag_count(c) == 1 && strstr(diag_get(c, 0).message, "which lies in host memory")));
+    strbuf b = {.a = a};
+    ir_print(p, &b);
+    prog *again = ir_parse(c, sym_of(c, "again"), sb_str(&b), strlen(sb_str(&b)));
+    strbuf twice = {.a = a};
+    if (CHECK_MSG(again != NULL, "%s", diag_render(c, a))) ir_print(again, &twice), prog_free(again);
+    CHECK(!strcmp(sb_str(&b), sb_str(&twice)));
+    prog_free(p);
+    arena_free(a);
+    ctx_free(c);
+  }
+}
