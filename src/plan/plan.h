@@ -107,6 +107,10 @@ typedef struct {
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs,
 // passes and versions.
 enum { PLAN_STORED = 24 };
+// How values become those that are needed: collectives found inside groups, and what is sent between groups too (move.c);
+// collectives inside groups alone; plain sends and receives (layout_plain_path). As the choice has them.
+typedef enum { MATERIALISE_INTER, MATERIALISE_INTRA, MATERIALISE_P2P, MATERIALISE_WAYS } materialise_way;
+extern const char *const plan_materialise_name[MATERIALISE_WAYS];
 typedef enum { STORAGE_WEIGHT, STORAGE_GRAD, STORAGE_STATE, STORAGE_KINDS } storage_kind;
 typedef struct {
   u32 naxes;
@@ -140,6 +144,7 @@ typedef struct {
     func fn;
     u32 instr;
   } * recompute;
+  materialise_way materialise;
   bool wide_gradients;  // those of f16 and bf16 weights are accumulated and summed in f32
   u32 batchnorm_groups; // parts of the batch, each normalised with its own statistics; 0: as the model says
   u32 coshard;          // parts in which heads and hidden units are computed (pass_coshard); 0, 1: in one
@@ -440,16 +445,18 @@ u64 plan_fingerprint(const prog *src);
 // ---- between groups (move.c) ------------------------------------------------------------------------------
 // How a tensor gets from layout `from` on group g to layout `want` on another group: converted on g to
 // `sent`, sent so that it arrives as `got`, converted there to `want`. The cheapest of the routes that
-// docs/design/communication.md lists; cost in picoseconds of k, or with k NULL in elements moved, those
+// docs/design/communication.md lists; with `how` not MATERIALISE_INTER no other than the plain one, whose `sent` is what is
+// there without sums and `got` what is wanted. cost in picoseconds of k, or with k NULL in elements moved, those
 // between groups times 24, and one a hop.
 typedef struct {
   layout sent, got;
   double cost;
 } route;
-route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, cost_model *k);
+route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, materialise_way how,
+                 cost_model *k);
 // What one route costs; INFINITY if it is none.
-double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, const route *r,
-                  cost_model *k);
+double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, materialise_way how,
+                  const route *r, cost_model *k);
 
 // ---- the program of one rank (lower.c) --------------------------------------------------------------------
 // Functions at the local shapes of the rank, on groups of one rank; instructions in which it takes no part

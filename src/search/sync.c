@@ -96,7 +96,7 @@ sync_time sync_ps(worker *w, arena *tmp, u32 first, const strategy *s, const syn
   const u32 dp = s->dp.n, tp = s->tp.n;
   sync_time t = {0, 0};
   i64 ps[SYNCS];
-  if (dp < 2 || bytes->all < 1) return t;
+  if (dp < 2 || bytes->all < 1 || s->materialise.n == MATERIALISE_P2P) return t; // which may take fewer steps
   u32 *ranks = NEWN(tmp, u32, dp * tp);
   for (u32 j = 0; j < tp; j++)
     for (u32 i = 0; i < dp; i++) ranks[j * dp + i] = first + i * tp + j;

@@ -20,6 +20,8 @@ static strategy random_strategy(u64 *rng, bool train) {
     if (!choice_applies(id, &s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group) continue;
     if (id == CHOICE_coshard) // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
+    else if (id == CHOICE_materialise) // the rest of the plan is as with any other
+      s.of[i].n = pick(rng, 8) ? 0 : 1 + pick(rng, 2);
     else if (r->kind == CK_COUNT)
       s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);
     else

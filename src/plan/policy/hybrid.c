@@ -188,6 +188,7 @@ static plan *frame(arena *a, const prog *src, const hybrid_opts *o) {
   plan *pn = NEW(a, plan);
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
   pn->wide_gradients = policy_wide_gradients(src, &o->s);
+  pn->materialise = (materialise_way)o->s.materialise.n;
   pn->axes = NEWN(a, plan_axis, 8);
   pn->meshes = ZNEWN(a, plan_mesh, 1);
   pn->nmeshes = 1;
