@@ -299,6 +299,11 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     if (chance(&own, 4)) s->coshard.n = 2 + pick(&own, 3);
     return;
   }
+  if (id == CHOICE_materialise) {
+    u64 own = *rng ^ 0xA0761D6478BD642Fu;
+    s->materialise.n = chance(&own, 3) ? 1 + pick(&own, MATERIALISE_WAYS - 1) : MATERIALISE_INTER;
+    return;
+  }
   if (id == CHOICE_places) {
     if (chance(rng, 3)) s->of[id] = random_order_of_places(s->pp.n, rng, a);
     return;
@@ -598,6 +603,7 @@ static plan *random_plan(plans_model *m, const plan *form, u64 *rng, arena *a) {
   random_segments(m, pn, rng, a);
   u64 own = *rng ^ 0x9E3779B97F4A7C15u; // with or without them, the rest is the same plan
   if (chance(&own, 4)) random_replicas(pn, &own, a);
+  if (chance(&own, 4)) pn->materialise = (materialise_way)(1 + pick(&own, MATERIALISE_WAYS - 1));
   if (pn->time && !policy_batch(m->pl, a, pn, pn->time)) return NULL;
   if (chance(rng, 2) && pn->axes[0].size > 1 && !policy_batch(m->pl, a, pn, 1)) return NULL;
   random_splits(m, pn, rng, a);

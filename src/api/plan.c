@@ -29,8 +29,7 @@ static bool has_states(const prog *p, const optim_opts *o) {
 
 // Choices that were said and are not in the plan: there is nothing of what they are about.
 static void tell_unused(heddle_program *p, const plan *pn, const hybrid_opts *h) {
-  static const choice_id rows[] = {CHOICE_recompute, CHOICE_sp, CHOICE_tables, CHOICE_grads,
-                                   CHOICE_materialise};
+  static const choice_id rows[] = {CHOICE_recompute, CHOICE_sp, CHOICE_tables, CHOICE_grads};
   ctx *c = p->o.s->c;
   const choice_set *zero = &h->said->of[CHOICE_zero];
   const strategy *s = &h->s;

@@ -4,7 +4,7 @@
 #include "plan/plan.h"
 #include "test.h"
 
-enum { PLANS = 250 };
+enum { PLANS = 300 };
 typedef struct {
   u64 hash;
   const char *text;
@@ -21,7 +21,7 @@ static strategy random_strategy(u64 *rng, bool train) {
     if (id == CHOICE_coshard) // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
     else if (id == CHOICE_materialise) // the rest of the plan is as with any other
-      s.of[i].n = pick(rng, 8) ? 0 : 1 + pick(rng, 2);
+      s.of[i].n = pick(rng, 16) ? 0 : 1 + pick(rng, 2);
     else if (r->kind == CK_COUNT)
       s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);
     else
