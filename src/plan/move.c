@@ -338,3 +338,12 @@ value main_move(main_build *mb, value v, group to, layout want) {
   mb->b.g = to;
   return mb->b.failed ? 0 : shard_convert(mb->x, &mb->b, v, want, to);
 }
+
+value plan_move(prog *p, func f, value v, group to, layout want, materialise_way how, cost_model *k) {
+  const plan pn = {.materialise = how};
+  apply x = {.src = p, .p = p, .a = arena_new(), .k = k, .pn = &pn};
+  main_build mb = {.x = &x, .b = builder_at(p, f), .s = p, .p = p};
+  v = main_move(&mb, v, to, want);
+  arena_free(x.a);
+  return v;
+}

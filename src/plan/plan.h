@@ -458,6 +458,10 @@ route route_find(prog *p, const shape *s, group g, layout from, group to, layout
 double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, materialise_way how,
                   const route *r, cost_model *k);
 
+// Value v of a function, brought to layout `want` on a group as a plan would: converted, sent where the group is another
+// one, converted. At the end of the function. 0 and diagnostics: there is no way.
+value plan_move(prog *p, func f, value v, group to, layout want, materialise_way how, cost_model *k);
+
 // ---- the program of one rank (lower.c) --------------------------------------------------------------------
 // Functions at the local shapes of the rank, on groups of one rank; instructions in which it takes no part
 // are gone; who its communication is with stands in the attributes peers, gives and gets

@@ -268,8 +268,7 @@ TEST(moves_plain_paths_arrive_and_are_counted) {
   CHECK_MSG(exchanges > 300 && left_out > 400, "%u exchanges, %u left out", exchanges, left_out);
 }
 
-// By the plain route between groups a value arrives as it left, whatever both ends hold; with one of the three parts
-// of the chosen way for every `how`.
+// A value arrives as it left, whatever both ends hold and however it is brought there.
 TEST(moves_routes_arrive_however_they_are_made) {
   u32 differ = 0;
   for (u64 seed = 1; seed <= 300; seed++) {
@@ -280,30 +279,11 @@ TEST(moves_routes_arrive_however_they_are_made) {
       const group g = random_group("a", 0), h = random_group("b", few(4) ? 40 : 0);
       const layout from = random_layout(g, true, RED_SUM), want = random_layout(h, false, RED_SUM);
       const shape s = {.t = DT_I64, .nd = 2, .dim = {DIM, DIM}};
-      const i64 dims[] = {DIM, DIM};
-      layout_step steps[16];
-      double unused;
       value y = func_param(P, P->main, typed((layout){0}, g), sym_of(C, "x"), ROLE_INPUT);
-      layout at = {0};
       const route r = route_find(P, &s, g, from, h, want, how, NULL);
-      const struct {
-        group g;
-        layout to;
-      } leg[] = {{g, from}, {g, r.sent}, {h, r.got}, {h, want}};
-      for (u32 k = 0; k < COUNT_OF(leg); k++) {
-        if (k == 2) {
-          y = emit1(OP_send, y, typed(at = leg[k].to, h), NULL);
-          continue;
-        }
-        const int n = how == MATERIALISE_P2P
-                          ? layout_plain_path(P->sp, leg[k].g, 2, dims, at, leg[k].to, steps)
-                          : layout_path(P->sp, leg[k].g, 2, dims, at, leg[k].to, step_cost_elements, NULL,
-                                        steps, 16, &unused);
-        REQUIRE(n >= 0);
-        for (int j = 0; j < n; j++)
-          y = emit1(step_op(steps[j].kind), y, typed(steps[j].to, leg[k].g), &steps[j]);
-        at = leg[k].to;
-      }
+      y = plan_move(P, P->main, y, g, from, how, NULL);
+      y = plan_move(P, P->main, y, h, want, how, NULL);
+      REQUIRE(y);
       const layout back = {0};
       y = emit1(OP_send, y, typed(back, g), NULL);
       eval_array in = random_input();
