@@ -79,5 +79,6 @@ void reproduce_sailor(ctx *c, verdict *v);      // Sailor's measured runs
 void reproduce_amp(ctx *c, verdict *v);         // AMP's ranking
 void reproduce_dpro(ctx *c, verdict *v);        // dPRO's memory passes
 void reproduce_materialise(ctx *c, verdict *v); // SuperScaler's ways of communicating
+void reproduce_superscaler(ctx *c, verdict *v); // its models and systems
 void reproduce_planners(ctx *c, verdict *v);    // plans of Metis and HARP
 #endif
