@@ -299,6 +299,11 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     if (chance(&own, 4)) s->coshard.n = 2 + pick(&own, 3);
     return;
   }
+  if (id == CHOICE_axial) { // most models have no tables and refuse it
+    u64 own = *rng ^ 0xE7037ED1A0B428DBu;
+    s->axial.n = chance(&own, 8);
+    return;
+  }
   if (id == CHOICE_materialise) {
     u64 own = *rng ^ 0xA0761D6478BD642Fu;
     s->materialise.n = chance(&own, 3) ? 1 + pick(&own, MATERIALISE_WAYS - 1) : MATERIALISE_INTER;

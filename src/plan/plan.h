@@ -275,7 +275,7 @@ bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out);
 bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p);
 // What a policy found out about the source program, kept for the next plan: trans by any key. Keys of a policy begin
 // with its word.
-enum { KEY_TENSOR, KEY_SEQUENCE, KEY_STAGES };
+enum { KEY_TENSOR, KEY_SEQUENCE, KEY_STAGES, KEY_AXIAL };
 const plan_trans *planner_kept(planner *pl, const key_words *key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, const key_words *key, const plan_trans *v, u32 n);
 // What a policy refuses whatever else a plan has, under another key: the diagnostic number `from`, with its
@@ -587,6 +587,9 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
 // A letter of every matmul with a weight, found from the laws (tensor.c has the rule). What cannot be divided
 // is refused (E_DIVIDE), but for what stays whole by that rule.
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
+// Rows or columns of tables over the axis in place of all that (axial.c). Refused where no function has a table, and where
+// neither divides.
+bool policy_axial(planner *pl, arena *a, plan *pn, u8 axis);
 // The same of a part of the program: within[f] tells by instruction of function f, from 0, what is of it;
 // NULL: all. Calls that are not of it are not entered.
 typedef enum {

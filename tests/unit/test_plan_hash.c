@@ -17,7 +17,9 @@ static strategy random_strategy(u64 *rng, bool train) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
     const choice_row *r = choice_get(id);
-    if (!choice_applies(id, &s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group) continue;
+    if (!choice_applies(id, &s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group ||
+        id == CHOICE_axial) // of which a GPT has nothing
+      continue;
     if (id == CHOICE_coshard) // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
     else if (id == CHOICE_materialise) // the rest of the plan is as with any other
