@@ -217,10 +217,8 @@ void reproduce_superscaler(ctx *c, verdict *v) {
   compare(c, v, "GPT-3, 16384 tokens", "gpt3-1.3b", 512, 16384, long_input, COUNT_OF(long_input), 1.5);
   compare(c, v, "mBART", "mbart-4.7b", 512, 0, words, COUNT_OF(words), 2.8);
   compare(c, v, "AlphaFold2", "alphafold2:recycle=3", 128, 0, fold, COUNT_OF(fold), 1.4);
-  compare(c, v, "AlphaFold2, wider", "alphafold2:recycle=3,hidden=768,heads=24,pair=384,ffn=3072", 128, 0,
+  compare(c, v, "AlphaFold2, wider", "alphafold2:recycle=3,hidden=1536,heads=48,pair=768,ffn=6144", 128, 0,
           fold, COUNT_OF(fold), 1.4);
-  compare(c, v, "AlphaFold2, wider still", "alphafold2:recycle=3,hidden=1536,heads=48,pair=768,ffn=6144", 128,
-          0, fold, COUNT_OF(fold), 1.4);
   interlacing(c, v);
   one_device(c, v);
   printf("\n");
