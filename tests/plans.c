@@ -305,6 +305,16 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     if (id == CHOICE_prefetch) s->prefetch.n = pick(&own, 4);
     return;
   }
+  if (id == CHOICE_axial) { // most models have no tables and refuse it
+    u64 own = *rng ^ 0xE7037ED1A0B428DBu;
+    s->axial.n = chance(&own, 8);
+    return;
+  }
+  if (id == CHOICE_materialise) {
+    u64 own = *rng ^ 0x8EBC6AF09C88C6E3u;
+    s->materialise.n = chance(&own, 3) ? 1 + pick(&own, MATERIALISE_WAYS - 1) : MATERIALISE_INTER;
+    return;
+  }
   if (id == CHOICE_places) {
     if (chance(rng, 3)) s->of[id] = random_order_of_places(s->pp.n, rng, a);
     return;
@@ -606,6 +616,7 @@ static plan *random_plan(plans_model *m, const plan *form, u64 *rng, arena *a) {
   random_segments(m, pn, rng, a);
   u64 own = *rng ^ 0x9E3779B97F4A7C15u; // with or without them, the rest is the same plan
   if (chance(&own, 4)) random_replicas(pn, &own, a);
+  if (chance(&own, 4)) pn->materialise = (materialise_way)(1 + pick(&own, MATERIALISE_WAYS - 1));
   if (pn->time && !policy_batch(m->pl, a, pn, pn->time)) return NULL;
   if (chance(rng, 2) && pn->axes[0].size > 1 && !policy_batch(m->pl, a, pn, 1)) return NULL;
   random_splits(m, pn, rng, a);

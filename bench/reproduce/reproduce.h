@@ -70,13 +70,15 @@ typedef struct {
   u32 met, missed, skipped;
 } verdict;
 void require(verdict *v, bool met, const char *fmt, ...) PRINTF_LIKE(3, 4);
-void reproduce_best(ctx *c, verdict *v);     // DistIR's best configurations
-void reproduce_golden(ctx *c, verdict *v);   // latency and peak of DistIR's code
-void reproduce_grids(ctx *c, verdict *v);    // throughput and peak of DistIR's calibrated simulator
-void reproduce_distsim(ctx *c, verdict *v);  // DistSim's search
-void reproduce_whale(ctx *c, verdict *v);    // Whale's micro-benchmarks, mixed machines, M6-10B
-void reproduce_sailor(ctx *c, verdict *v);   // Sailor's measured runs
-void reproduce_amp(ctx *c, verdict *v);      // AMP's ranking
-void reproduce_dpro(ctx *c, verdict *v);     // dPRO's memory passes
-void reproduce_planners(ctx *c, verdict *v); // plans of Metis and HARP
+void reproduce_best(ctx *c, verdict *v);        // DistIR's best configurations
+void reproduce_golden(ctx *c, verdict *v);      // latency and peak of DistIR's code
+void reproduce_grids(ctx *c, verdict *v);       // throughput and peak of DistIR's calibrated simulator
+void reproduce_distsim(ctx *c, verdict *v);     // DistSim's search
+void reproduce_whale(ctx *c, verdict *v);       // Whale's micro-benchmarks, mixed machines, M6-10B
+void reproduce_sailor(ctx *c, verdict *v);      // Sailor's measured runs
+void reproduce_amp(ctx *c, verdict *v);         // AMP's ranking
+void reproduce_dpro(ctx *c, verdict *v);        // dPRO's memory passes
+void reproduce_materialise(ctx *c, verdict *v); // SuperScaler's ways of communicating
+void reproduce_superscaler(ctx *c, verdict *v); // its models and systems
+void reproduce_planners(ctx *c, verdict *v);    // plans of Metis and HARP
 #endif

@@ -9,6 +9,7 @@
 //                  steps, but the two follow each other
 //   tree           all_reduce: up a chain in every node and a binary tree of nodes, and down: 2 S bytes;
 //                  of two nodes S bytes leave each
+//   one by one     exchange: n-1 messages into every member, inside nodes at the rate of a pair
 //   pipelined tree broadcast, reduce: the depth of a binary tree in steps, S bytes
 //
 // and the fastest is taken, as communication libraries do. Sources: Chan, Heimlich, Purkayastha, van de
@@ -64,6 +65,14 @@ static made exchange(const net *t, double S) {
   return slower((t->n - 1) * t->in + (t->nodes > 1 ? t->out : 0), stay, leave);
 }
 
+// Every member is sent S bytes, an equal part by each of the others, one message after the other. What comes from other
+// nodes shares their cards with what their other members send.
+static made one_by_one(const net *t, double S, double pair_ps, double dev_ps) {
+  const double part = S / (t->n - 1), away = t->n - t->k;
+  return (made){(t->k - 1) * t->in + away * t->out, part * (t->k - 1) * pair_ps,
+                part * away * MAX(dev_ps, t->k * t->out_ps), 0};
+}
+
 // False: a link is missing.
 static bool coll(opcode op, i64 bytes, const machine_placement *p, made *out) {
   *out = (made){0};
@@ -98,6 +107,7 @@ static bool coll(opcode op, i64 bytes, const machine_placement *p, made *out) {
     *out = slower((t.n - 1) * t.in + (between ? t.out : 0), S * (t.k - 1) / t.n * pair,
                   S * (t.n - t.k) / t.n * dev);
     break;
+  case OP_exchange: *out = one_by_one(&t, S, pair, dev); break;
   case OP_all_to_all:
   case OP_permute: *out = exchange(&t, S); break; // a permutation: what it is on average over all of them
   default:                                        // send, halo_exchange: between neighbours

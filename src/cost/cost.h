@@ -148,6 +148,7 @@ const cost_row *cost_model_row(const cost_model *k, u32 row); // from 1; until t
 //   all_reduce, reduce_scatter, all_to_all, permute, reduce   of the operand
 //   all_gather, broadcast                                     of the result
 //   gather_to, scatter_from                                   of the whole, at the root
+//   exchange                                                  received from all others
 //   send                                                      of the message
 //   halo_exchange                                             received from the neighbours
 i64 cost_comm(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtype t);

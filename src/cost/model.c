@@ -87,6 +87,18 @@ static bool counts_results(opcode op) {
   return op == OP_all_gather || op == OP_broadcast || op == OP_scatter_from;
 }
 
+// What the member is sent in an exchange by the n - 1 others: of a sum all summands of its piece but its own.
+static i64 exchanged_bytes(const site *s, u32 member, u32 n) {
+  const type_info *from = site_operand(s, 0), *to = site_result(s, 0);
+  coords c;
+  coords_of(s->p->sp, s->g, member, &s->p->points.v[s->i->coord], &c);
+  const i64 piece = local_bytes(s, to, &c);
+  const attr *over = attr_get(attrs_get(s->p, s->i->at), A_over);
+  if (layout_part_of(s->p->sp, from->lay, over->u.axes[0]) != RED_NONE) return piece * (n - 1);
+  const i64 has = layout_common_elems(s->p->sp, to->s.nd, to->s.dim, from->lay, &c, to->lay, &c);
+  return piece - has * dtype_bytes(to->s.t);
+}
+
 // What cost_comm calls `bytes`, of one member of a subgroup of n.
 static i64 comm_bytes(const site *s, const coords *c, u32 n) {
   const opcode op = s->i->op;
@@ -187,9 +199,13 @@ static bool subgroup_bytes(cost_model *k, const site *s, const seen_subgroups *s
   vec_reserve(k->a, &k->bytes, subgroups->nsub);
   memset(k->bytes.v, 0, sizeof *k->bytes.v * subgroups->nsub);
   const u32 *like = uneven ? alike(k, s, axes, naxes) : NULL;
-  for (u32 m = 0; m < (uneven ? group_get(s->p->sp, s->g)->nranks : 1); m++) {
-    ps[m] =
-        like && like[m] < m ? ps[like[m]] : comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subgroups->size);
+  const bool few = s->i->op == OP_exchange; // members of one subgroup differ in what they have already
+  const u32 first = few && !uneven ? sub_of_member(k, subgroups, 0) : 0;
+  for (u32 m = 0; m < (uneven || few ? group_get(s->p->sp, s->g)->nranks : 1); m++) {
+    if (few && !uneven && sub_of_member(k, subgroups, m) != first) continue;
+    ps[m] = few                   ? exchanged_bytes(s, m, subgroups->size)
+            : like && like[m] < m ? ps[like[m]]
+                                  : comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subgroups->size);
     i64 *most = &k->bytes.v[sub_of_member(k, subgroups, m)];
     *most = MAX(*most, ps[m]);
   }

@@ -162,6 +162,12 @@ static void give_across(movement *v, u32 to) {
     if (same_summand(v, k, to)) give(v, 0, k);
 }
 
+// An exchange: of sums the summands in their order, else whatever a member has of its piece stays there.
+static void give_exchange(movement *v, u32 to) {
+  if (v->red == RED_NONE) give(v, 0, to);
+  give_subgroup(v, v->out->g, to);
+}
+
 // Draws up the givers of one target member. False: the rule itself is broken (diagnosed).
 static bool givers(movement *v, u32 to) {
   u32 rank = eval_rank_of(v->m, v->out->g, to), root;
@@ -172,6 +178,7 @@ static bool givers(movement *v, u32 to) {
   case OP_all_gather:
   case OP_all_to_all:
   case OP_halo_exchange: give_subgroup(v, v->out->g, to); return true;
+  case OP_exchange: give_exchange(v, to); return true;
   case OP_permute:
     if (v->nover)
       give_subgroup(v, v->out->g, to);
@@ -323,7 +330,7 @@ static void forget(movement *v, const bool *came) {
 static bool linked_movement(movement *v) {
   arena_mark_t mark = arena_mark(v->m->scratch);
   v->cap = v->nin;
-  for (u32 e = 0; e < v->nin; e++) v->cap = MAX(v->cap, v->in[e].p->n);
+  for (u32 e = 0; e < v->nin; e++) v->cap = MAX(v->cap, v->in[e].p->n + 1);
   v->list = NEWN(v->m->scratch, giver, v->cap);
   bool ok = true, *came = NEWN(v->m->scratch, bool, v->cap + 1);
   for (u32 to = 0; to < v->out->p->n && ok; to++) {
@@ -346,7 +353,7 @@ static bool whole_movement(movement *v) {
   arena_mark_t mark = arena_mark(v->m->scratch);
   u32 n = v->out->p->n, *begin = NEWN(v->m->scratch, u32, n + 1), nd = v->out->p->t->s.nd;
   v->cap = v->nin;
-  for (u32 e = 0; e < v->nin; e++) v->cap = MAX(v->cap, v->in[e].p->n);
+  for (u32 e = 0; e < v->nin; e++) v->cap = MAX(v->cap, v->in[e].p->n + 1);
   VEC(giver) lists = {0};
   bool ok = true;
   for (u32 to = 0; to < n && ok; to++) {
@@ -381,7 +388,7 @@ static bool role_fits(const movement *v, char part, const end *e, const char *si
   for (u32 k = 0; k < v->nover; k++) {
     bool partial = layout_part_of(v->m->p->sp, e->p->t->lay, v->over[k]) != RED_NONE;
     if (part == 'V' && !partial) return wrong_role(v, v->over[k], side, "partial");
-    if (part != 'V' && part != 'X' && partial) return wrong_role(v, v->over[k], side, "complete");
+    if (!strchr("VXA", part) && partial) return wrong_role(v, v->over[k], side, "complete");
   }
   return true;
 }
@@ -471,7 +478,7 @@ static bool move_one(movement *v) {
     return false;
   }
   if (v->i->op == OP_partial) return make_partial(v);
-  if (row && row->in == 'V' && !reduction_of(v, in)) return false;
+  if (row && strchr("VA", row->in) && !reduction_of(v, in)) return false;
   if (v->i->op == OP_join) { // along time partial values are added; along space they stay partial
     bool time = v->nover && axis_get(v->m->p->sp, v->over[0])->temporal;
     if (time && layout_part_of(v->m->p->sp, in->p->t->lay, v->over[0]) != RED_NONE && !reduction_of(v, in))

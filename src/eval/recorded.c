@@ -23,7 +23,8 @@ static sym members_of(const recorded *s, group g, const u32 *member, u32 n) {
 
 // Does every member of the subgroup have a part in it, whatever it holds?
 static bool meets_all(opcode op) {
-  return op != OP_send && op != OP_permute && op != OP_all_to_all && op != OP_halo_exchange;
+  return op != OP_send && op != OP_permute && op != OP_exchange && op != OP_all_to_all &&
+         op != OP_halo_exchange;
 }
 
 // The subgroups of such a group over the axes are apart.

@@ -323,7 +323,8 @@ void py_instr(py_scope *s, const instr *i) {
   case OP_part: put_part(s, i); return;
   case OP_join: put_join(s, i); return;
   case OP_send: py_send(s, i); return;
-  case OP_permute: py_exchange(s, i); return;
+  case OP_permute:
+  case OP_exchange: py_exchange(s, i); return;
   default: break;
   }
   if (py_collective_why(s, i)) {

@@ -145,6 +145,11 @@ void py_exchange(py_scope *s, const instr *i) {
               op_row_of((opcode)i->op)->name);
     return;
   }
+  if (is_partial(w, in) && i->op == OP_exchange) {
+    py_refuse(w, i->where, "summands that are sent one by one cannot be exported");
+    diag_hint(w->c, "materialise=intra sums by collectives");
+    return;
+  }
   strbuf ranks = {.a = w->a};
   if (n) sb_fmt(&ranks, "%s.ranks", py_axes_of(w, order, n));
   if (!n)

@@ -110,10 +110,20 @@ static bool roles_are(const move *m, type t, char want, const char *what, u32 k)
   layout l = type_get(m->p, t)->lay;
   for (u32 j = 0; j < m->naxes; j++) {
     char now = role_of(m, l, m->axis[j]);
-    if (want == 'O' ? now == 'R' : want == '*' ? now != 'V' : now == want) continue;
+    if (want == 'A' || (want == 'O' ? now == 'R' : want == '*' ? now != 'V' : now == want)) continue;
     return fail(m, "%s %u is %s, it must be %s over %s", what, k + 1, str(m, t),
                 want == '*' ? "split or replicated" : role_str(want), axis_str(m, m->axis[j]));
   }
+  return true;
+}
+
+// An exchange adds over all of its axes, or over none.
+static bool adds_alike(const move *m, layout l) {
+  for (u32 j = 1; j < m->naxes; j++)
+    if (layout_part_of(m->p->sp, l, m->axis[j]) != layout_part_of(m->p->sp, l, m->axis[0]))
+      return fail(
+          m, "over %s and %s at once: the operand must be partial over both, by one reduction, or over none",
+          axis_str(m, m->axis[0]), axis_str(m, m->axis[j]));
   return true;
 }
 
@@ -164,6 +174,7 @@ static bool check_coll(const move *m, const coll_row *row, type from, type to, u
       return fail(m, "%s to %s: partial sums must stay", str(m, from), str(m, to));
     return true;
   }
+  if (row->op == OP_exchange && !adds_alike(m, a->lay)) return false;
   if (without(m, a->lay).i != without(m, b->lay).i)
     return fail(m, "%s to %s: only the named axes may change", str(m, from), str(m, to));
   if (row->op == OP_all_to_all && a->lay.i == b->lay.i)

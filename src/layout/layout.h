@@ -189,6 +189,9 @@ void layout_local_dims(const space *s, layout l, u32 nd, const i64 *dims, const 
 u32 layout_uneven_axes(const space *s, layout l, group g, u8 *axes, u32 n);
 // index[k] = global index of local index k along the dimension; returns the local extent.
 i64 layout_index(const space *s, layout l, u8 dim, i64 extent, const coords *c, i64 *index);
+// Elements that a rank with layout l at coordinates c and one with layout m at d both hold.
+i64 layout_common_elems(const space *s, u32 nd, const i64 *dims, layout l, const coords *c, layout m,
+                        const coords *d);
 bool layout_is_even(const space *s, layout l);
 i64 layout_local_elems(const space *s, layout l, u32 nd,
                        const i64 *dims); // uneven: the largest piece, shared by the strides
@@ -205,7 +208,8 @@ typedef enum {
   STEP_ALL_REDUCE,
   STEP_REDUCE_SCATTER,
   STEP_ALL_TO_ALL,
-  STEP_PERMUTE
+  STEP_PERMUTE,
+  STEP_EXCHANGE // whatever changes, by plain sends: on no cheapest path
 } step_kind;
 typedef struct {
   step_kind kind;
@@ -217,6 +221,14 @@ typedef struct {
 // out_elems.
 typedef double step_cost(void *arg, step_kind kind, const u8 *axes, u32 naxes, u32 n, i64 in_elems,
                          i64 out_elems);
+enum { PLAIN_STEPS = 6 };
+// A path without a search: sums first, then what is split otherwise, each by STEP_EXCHANGE; what moves nothing by shard and
+// partial. Returns as layout_path.
+int layout_plain_path(space *s, group g, u32 nd, const i64 *dims, layout from, layout to,
+                      layout_step steps[PLAIN_STEPS]);
+// What the member of the group that is sent most in an exchange over the axes is sent, in elements.
+i64 layout_exchanged_elems(const space *s, group g, u32 nd, const i64 *dims, layout from, layout to,
+                           const u8 *axes, u32 naxes);
 double step_cost_elements(void *arg, step_kind kind, const u8 *axes, u32 naxes, u32 n, i64 in_elems,
                           i64 out_elems); // elements moved + 1 a hop (nnScaler's rule)
 // Cheapest chain of steps from one layout to another of a tensor on a group (Dijkstra over the steps that can

@@ -78,7 +78,7 @@ typedef struct {
 
 double step_cost_elements(void *arg, step_kind kind, const u8 *axes, u32 naxes, u32 n, i64 in_elems,
                           i64 out_elems) {
-  (void)arg, (void)axes, (void)naxes, (void)out_elems;
+  (void)arg, (void)axes, (void)naxes;
   double in = (double)in_elems, moved = 0;
   switch (kind) {
   case STEP_SHARD:
@@ -88,6 +88,7 @@ double step_cost_elements(void *arg, step_kind kind, const u8 *axes, u32 naxes, 
   case STEP_REDUCE_SCATTER:
   case STEP_ALL_TO_ALL: moved = in * (n - 1) / n; break;
   case STEP_PERMUTE: moved = in; break;
+  case STEP_EXCHANGE: moved = (double)out_elems; break;
   }
   return moved + 1;
 }

@@ -24,6 +24,12 @@ static u32 place_of(const sched *s, u32 replica, u32 stage) {
   return s->at[replica * s->nstages + stage].v[0];
 }
 
+// Are they on the same ranks, so that nothing is sent? A stage on all places is on more than its first.
+static bool together(const sched *s, u32 replica, u32 from, u32 to) {
+  const sched_places *x = &s->at[replica * s->nstages + from], *y = &s->at[replica * s->nstages + to];
+  return x->n == y->n && !memcmp(x->v, y->v, sizeof *x->v * x->n);
+}
+
 static bool has_gradient(const sched *s, const sched_edge *e) {
   return !e->no_gradient && !(s->forward && (s->forward[e->from] || s->forward[e->to]));
 }
@@ -70,7 +76,7 @@ static void run(blocking *x, u32 place, const sched_task *t) {
     const sched_edge *e = &s->edge[k];
     if (t->kind == TASK_F ? e->from != t->stage : e->to != t->stage || !has_gradient(s, e)) continue;
     const u16 to = t->kind == TASK_F ? e->to : e->from;
-    if (place_of(s, t->replica, to) != place) x->send[place][x->left[place]++] = (message){*t, to};
+    if (!together(s, t->replica, t->stage, to)) x->send[place][x->left[place]++] = (message){*t, to};
   }
 }
 

@@ -18,7 +18,7 @@
 #define SEVERAL  CHOICE_SEVERAL
 #define ALIKE    CHOICE_ALIKE
 #define MANY(id) (1ull << CHOICE_##id)
-#define ON(id)   (1ull << (CHOICE_ON + CHOICE_##id))
+#define ON(id)   0
 static const choice_row rows[CHOICE_COUNT] = {
 #define CHOICE(id, name_, also_, of_, kind_, values_, dflt_, search_, needs_, title_, arg_, about_)          \
   [CHOICE_##id] = {.name = name_,                                                                            \
@@ -35,7 +35,30 @@ static const choice_row rows[CHOICE_COUNT] = {
 #include "plan/choices.def"
 #undef CHOICE
 };
-_Static_assert((int)CHOICE_COUNT <= (int)CHOICE_ON, "needs has two bits for each row");
+_Static_assert(1ull << CHOICE_COUNT < CHOICE_ALIKE, "needs has a bit for each row below its flags");
+
+// The same column again: rows that must be on.
+#undef TRAINING
+#undef GROUPED
+#undef BLOCKING
+#undef SEVERAL
+#undef ALIKE
+#undef MANY
+#undef ON
+#define TRAINING 0
+#define GROUPED  0
+#define BLOCKING 0
+#define SEVERAL  0
+#define ALIKE    0
+#define MANY(id) 0
+#define ON(id)   (1ull << CHOICE_##id)
+static const u64 rows_on[CHOICE_COUNT] = {
+#define CHOICE(id, name_, also_, of_, kind_, values_, dflt_, search_, needs_, title_, arg_, about_)          \
+  [CHOICE_##id] = needs_,
+#include "plan/choices.def"
+#undef CHOICE
+};
+u64 choice_needs_on(choice_id id) { return rows_on[id]; }
 
 const choice_row *choice_get(choice_id id) { return &rows[id]; }
 const char *choice_option(choice_id id) { return rows[id].also[0]; }
@@ -299,7 +322,7 @@ bool choice_applies(choice_id id, const strategy *s, bool train) {
     if (strategy_most(s, (choice_id)__builtin_ctzll(many)) <= 1 &&
         !(needs & CHOICE_GROUPED && updates_in_groups(s) && s->pp.n > 1))
       return false;
-  for (u64 on = needs >> CHOICE_ON & rows_of; on; on &= on - 1)
+  for (u64 on = rows_on[id]; on; on &= on - 1)
     if (!s->of[__builtin_ctzll(on)].n) return false;
   return true;
 }
@@ -321,7 +344,7 @@ const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) 
                  ? arena_printf(a, "needs a place with %s > 1; tp.stages leaves %s=1 at every place",
                                 rows[k].name, rows[k].name)
                  : arena_printf(a, "needs %s > 1; got %s=%u", rows[k].name, rows[k].name, s->of[k].n);
-    if (needs >> (CHOICE_ON + k) & 1 && !s->of[k].n)
+    if (rows_on[id] >> k & 1 && !s->of[k].n)
       return arena_printf(a, "needs %s=%s; got %s=none", rows[k].name, choice_on((choice_id)k), rows[k].name);
   }
   if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts)
@@ -339,7 +362,7 @@ const char *choice_needs(arena *a, choice_id id) {
   if (needs & CHOICE_TRAINING) sb_put(&b, "training");
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     if (needs >> k & 1) sb_fmt(&b, "%s%s > 1", b.n ? " and " : "", rows[k].name);
-    if (needs >> (CHOICE_ON + k) & 1)
+    if (rows_on[id] >> k & 1)
       sb_fmt(&b, "%s%s=%s", b.n ? " and " : "", rows[k].name, choice_on((choice_id)k));
   }
   if (needs & CHOICE_SEVERAL) sb_fmt(&b, "%sdp > 1 or replicas", b.n ? " and " : "");

@@ -34,7 +34,7 @@ typedef struct {
   bool (*named)(const char *name, u32 *word); // other names of its words; NULL: there are none
   const char *suffix;                         // CK_WORD: a path that ends so is a value too; NULL: none is
   const char *dflt, *search; // search: "*"; or the default: "" or "?", or with a word: "auto"
-  u64 needs; // CHOICE_TRAINING, ..; bit id: of a row whose strategy_most must be above 1; CHOICE_ON + id: that must be on
+  u64 needs; // CHOICE_TRAINING, ..; bit id: of a row whose strategy_most must be above 1. Beside them choice_needs_on
   const char *title, *arg, *about;
 } choice_row;
 #define CHOICE_TRAINING (1ull << 63)
@@ -42,7 +42,6 @@ typedef struct {
 #define CHOICE_BLOCKING (1ull << 61) // sends on the compute stream
 #define CHOICE_SEVERAL  (1ull << 60) // data ranks or replicas
 #define CHOICE_ALIKE    (1ull << 59) // replicas=none
-enum { CHOICE_ON = 29 };
 
 // n: the count; the number of the word from 0; 1 for a flag that is on; of a set one bit for each word. A
 // list of numbers: its parts (n is then 0); of grids three for each, pp, tp and dp. A file instead of a word: its path (n is then how many words
@@ -77,6 +76,7 @@ typedef struct {
 
 // ---- rows and values ----------------------------------------------------------------------------------
 const choice_row *choice_get(choice_id id);
+u64 choice_needs_on(choice_id id);            // bits of the rows that must be on
 const char *choice_option(choice_id id);      // without its dashes
 const char *choice_about(choice_id id);       // with the values that the row lists by a function
 const char *choice_word(choice_id id, u32 i); // NULL past the last

@@ -10,7 +10,9 @@ const opcode step_op[] = {[STEP_SHARD] = OP_shard,
                           [STEP_ALL_REDUCE] = OP_all_reduce,
                           [STEP_REDUCE_SCATTER] = OP_reduce_scatter,
                           [STEP_ALL_TO_ALL] = OP_all_to_all,
-                          [STEP_PERMUTE] = OP_permute};
+                          [STEP_PERMUTE] = OP_permute,
+                          [STEP_EXCHANGE] = OP_exchange};
+const char *const plan_materialise_name[MATERIALISE_WAYS] = {"inter", "intra", "p2p"};
 
 void group_put_free_axes(arena *a, key_words *k, const space *sp, group g) {
   const group_info *gi = group_get(sp, g);
@@ -35,20 +37,39 @@ static double step_cost_time(void *arg, step_kind kind, const u8 *axes, u32 naxe
   const pricing *x = arg;
   (void)n;
   if (kind == STEP_SHARD || kind == STEP_PARTIAL) return 0;
-  const i64 bytes = (kind == STEP_ALL_GATHER ? out_elems : in_elems) * dtype_bytes(x->t);
+  const bool out = kind == STEP_ALL_GATHER || kind == STEP_EXCHANGE;
+  const i64 bytes = (out ? out_elems : in_elems) * dtype_bytes(x->t);
   const i64 ps = cost_over(x->k, x->p, x->g, axes, naxes, step_op[kind], bytes, x->t);
   return ps < 0 ? INFINITY : (double)ps;
 }
 
-int plan_path(const prog *p, cost_model *k, const shape *s, layout from, layout to, group g,
-              layout_step steps[PATH_STEPS], double *cost) {
+// Steps of the plain path. An exchange counts what it moves as its result.
+static int plain_path(const pricing *x, const shape *s, layout from, layout to, group g,
+                      layout_step steps[PATH_STEPS], double *cost) {
+  const int n = layout_plain_path(x->p->sp, g, s->nd, s->dim, from, to, steps);
+  *cost = 0;
+  for (int i = 0; i < n; from = steps[i++].to) {
+    const layout_step *st = &steps[i];
+    const i64 moved = st->kind == STEP_EXCHANGE ? layout_exchanged_elems(x->p->sp, g, s->nd, s->dim, from,
+                                                                         st->to, st->axis, st->naxes)
+                                                : 0;
+    *cost += x->k ? step_cost_time((void *)x, st->kind, st->axis, st->naxes, 0, 0, moved)
+                  : step_cost_elements(NULL, st->kind, NULL, 0, 0, 0, moved);
+  }
+  return n;
+}
+
+int plan_path(const prog *p, cost_model *k, materialise_way how, const shape *s, layout from, layout to,
+              group g, layout_step steps[PATH_STEPS], double *cost) {
   const group_info *gi = group_get(p->sp, g);
   const u32 before = diag_count(p->c);
   pricing x = {p, k, gi->m.i ? group_of(p->sp, gi->m, NULL, 0) : g, s->t};
   int n = -1;
-  if (k) n = layout_path(p->sp, g, s->nd, s->dim, from, to, step_cost_time, &x, steps, PATH_STEPS, cost);
+  if (how == MATERIALISE_P2P) n = plain_path(&x, s, from, to, g, steps, cost);
+  if (how != MATERIALISE_P2P && k)
+    n = layout_path(p->sp, g, s->nd, s->dim, from, to, step_cost_time, &x, steps, PATH_STEPS, cost);
   diag_truncate(p->c, before); // a link that is missing is told where it is costed
-  if (n >= 0) return n;
+  if (n >= 0 || how == MATERIALISE_P2P) return n;
   return layout_path(p->sp, g, s->nd, s->dim, from, to, step_cost_elements, NULL, steps, PATH_STEPS, cost);
 }
 
@@ -61,7 +82,7 @@ static const path_entry *path_between(apply *x, const shape *sh, layout from, la
   if (at) return x->paths.v[at - 1].n == ~0u ? NULL : &x->paths.v[at - 1];
   layout_step steps[PATH_STEPS];
   double cost;
-  const int n = plan_path(x->p, x->k, sh, from, to, g, steps, &cost);
+  const int n = plan_path(x->p, x->k, x->pn->materialise, sh, from, to, g, steps, &cost);
   *vec_push(x->a, &x->paths) = (path_entry){n < 0 ? 0 : cost, n < 0 ? ~0u : (u32)n,
                                             n > 0 ? arena_dup(x->a, steps, sizeof *steps * (u32)n) : NULL};
   key_add(x->a, &x->path_keys, &key);

@@ -225,10 +225,10 @@ value shard_convert(apply *x, builder *b, value v, layout to, group g);
 value shard_complete(apply *x, builder *b, value v);
 extern const opcode step_op[]; // of a step_kind
 enum { PATH_STEPS = 16 };
-// The cheapest chain of communications between two layouts on a group: by the time they take on the machine,
-// or with k NULL by elements moved. Number of steps written, -1: there is none. *cost in ps or elements.
-int plan_path(const prog *p, cost_model *k, const shape *s, layout from, layout to, group g,
-              layout_step steps[PATH_STEPS], double *cost);
+// The cheapest chain of communications between two layouts on a group, or the plain one: by the time they take on the
+// machine, or with k NULL by elements moved. Number of steps written, -1: there is none. *cost in ps or elements.
+int plan_path(const prog *p, cost_model *k, materialise_way how, const shape *s, layout from, layout to,
+              group g, layout_step steps[PATH_STEPS], double *cost);
 // l with further splits over the axes of the plan's storage[what] that g has, each on the first dimension
 // that divides, else in pieces that differ by one element on the largest dimension that nothing splits yet,
 // if that has an element for every rank. What is left out then stays whole.

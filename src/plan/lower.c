@@ -306,8 +306,9 @@ static messages incoming(lowering *w, const flow *x, u32 to) {
     lead = group_lead(w->s->sp, x->fg, to, x->over->u.axes, x->over->n);
     nf = group_offsets(w->s->sp, x->fg, x->over->u.axes, x->over->n, offset, nf);
   }
-  for (u32 k = 0; k < nf && left; k++) {
-    u32 from = offset ? lead + offset[k] : k;
+  const u32 own = x->op == OP_exchange; // what it has of its piece stays there
+  for (u32 k = 0; k < nf + own && left; k++) {
+    u32 from = k < own ? to : offset ? lead + offset[k - own] : k - own;
     if (!offset && !same_summand(w, x->from, x->fg, from, x->tg, to)) continue;
     box b = box_meet(w->a, &want, &x->have[from], nd);
     i64 fresh = box_new(w->a, &b, m.v, m.n, nd);
@@ -505,6 +506,11 @@ static bool temporal(const prog *p, const instr *i) {
   return over != NULL;
 }
 
+static bool adds(const lowering *w, const scope *f, const instr *i) {
+  const layout have = val_type(w->s, f->f, opd_of(f->f, i, 0))->lay;
+  return layout_part_of(w->s->sp, have, attr_get(attrs_get(w->s, i->at), A_over)->u.axes[0]) != RED_NONE;
+}
+
 // What the instruction is called here and which attributes it has.
 static opcode lower_op(lowering *w, const scope *f, const instr *i, const type *res, attrset *at) {
   const coll_row *row = coll_find((opcode)i->op);
@@ -524,6 +530,9 @@ static opcode lower_op(lowering *w, const scope *f, const instr *i, const type *
   case OP_send:
   case OP_permute:
   case OP_halo_exchange: *at = with_ends(w, f, i); return (opcode)i->op;
+  case OP_exchange: // every member gets the summands of all
+    *at = adds(w, f, i) ? with_peers(w, g, i->at) : with_ends(w, f, i);
+    return (opcode)i->op;
   default:
     if (!row)
       *at = local_attrs(w, f, i, res);

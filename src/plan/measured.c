@@ -205,7 +205,7 @@ static const plan *alone(const measuring *x, const loaded *l, u32 micro) {
   for (u32 i = 0; i < pn->ntrans; i++)
     if (mine >> pn->trans[i].axis & 1) of->trans[of->ntrans++] = pn->trans[i];
   if (pn->batchnorm_groups) of->batchnorm_groups = micro;
-  of->wide_gradients = pn->wide_gradients;
+  of->wide_gradients = pn->wide_gradients, of->materialise = pn->materialise;
   return of;
 }
 
@@ -279,7 +279,9 @@ static double *asked(const measuring *x, const loaded *l, u32 micro) {
 static u64 splits_hash(const measuring *x, u32 of_mesh) {
   const plan *pn = x->pn;
   const plan_mesh *m = &pn->meshes[of_mesh];
-  u64 h = hash_u64(pn->wide_gradients, (u64)(pn->batchnorm_groups != 0) << 1 | (pn->time != 0)), mine = 0;
+  u64 h = hash_u64(pn->wide_gradients,
+                   (u64)pn->materialise << 2 | (u64)(pn->batchnorm_groups != 0) << 1 | (pn->time != 0)),
+      mine = 0;
   for (u32 i = 0; i < m->naxes; i++)
     if (x->tensor >> m->axis[i] & 1)
       mine |= 1ull << m->axis[i], h = plan_axis_hash(h, &pn->axes[m->axis[i] - 1]);

@@ -24,13 +24,13 @@ static double priced(i64 ps) { return ps < 0 ? INFINITY : (double)ps; }
 
 // A conversion inside a group along the path that shard_convert takes; what moves nothing is free. INFINITY:
 // there is none.
-static double conversion(prog *p, const shape *s, group g, layout from, layout to, cost_model *k,
-                         u32 *steps) {
+static double conversion(prog *p, const shape *s, group g, layout from, layout to, materialise_way how,
+                         cost_model *k, u32 *steps) {
   layout_step step[PATH_STEPS];
   double cost;
-  const int n = plan_path(p, k, s, from, to, g, step, &cost);
+  const int n = plan_path(p, k, how, s, from, to, g, step, &cost);
   if (n < 0) return INFINITY;
-  if (k) cost = 0;
+  if (k && how != MATERIALISE_P2P) cost = 0;
   for (int i = 0; i < n; i++) {
     const layout_step *x = &step[i];
     if (x->kind == STEP_SHARD || x->kind == STEP_PARTIAL) {
@@ -38,6 +38,7 @@ static double conversion(prog *p, const shape *s, group g, layout from, layout t
       continue;
     }
     ++*steps;
+    if (how == MATERIALISE_P2P) continue;
     i64 elems = local(p, s, x->kind == STEP_ALL_GATHER ? x->to : i ? step[i - 1].to : from);
     if (k)
       cost +=
@@ -58,35 +59,18 @@ static bool same_ranks(const prog *p, group g, group to) {
   return true;
 }
 
-// Does coordinate c have of one dimension all that coordinate d has of it?
-static bool has_dim(prog *p, u8 dim, i64 extent, layout l, const coords *c, layout m, const coords *d,
-                    u8 *mark, i64 *index) {
-  i64 n = layout_index(p->sp, l, dim, extent, c, index);
-  bool all = true;
-  memset(mark, 0, (size_t)extent);
-  for (i64 i = 0; i < n; i++) mark[index[i]] = 1;
-  n = layout_index(p->sp, m, dim, extent, d, index);
-  for (i64 i = 0; i < n && all; i++) all = mark[index[i]];
-  return all;
-}
-
 static bool is_local(prog *p, const shape *s, group g, layout sent, group to, layout got) {
   const group_info *x = group_get(p->sp, g);
-  i64 most = 1;
-  bool all = true;
-  for (u32 d = 0; d < s->nd; d++) most = MAX(most, s->dim[d]);
-  arena *a = arena_new();
-  u8 *mark = NEWN(a, u8, most);
-  i64 *index = NEWN(a, i64, most);
-  for (u32 k = 0; k < x->nranks && all; k++) {
+  for (u32 k = 0; k < x->nranks; k++) {
     coords here, there;
     coords_of(p->sp, g, k, NULL, &here);
     coords_of(p->sp, to, (u32)group_member(p->sp, to, x->ranks[k]), NULL, &there);
-    for (u32 d = 0; d < s->nd && all; d++)
-      all = has_dim(p, (u8)d, s->dim[d], sent, &here, got, &there, mark, index);
+    i64 own[DIMS_MAX], n = 1;
+    layout_local_dims(p->sp, got, s->nd, s->dim, &there, own);
+    for (u32 d = 0; d < s->nd; d++) n *= own[d];
+    if (layout_common_elems(p->sp, s->nd, s->dim, sent, &here, got, &there) < n) return false;
   }
-  arena_free(a);
-  return all;
+  return true;
 }
 
 // All of a tensor to every member.
@@ -201,8 +185,8 @@ static void find_ends(prog *p, const shape *s, group g, layout own, layout base,
       if (!split_all(p, s, &x.l, some, m, way ? NULL : &other, way ? way - 1 : 0) || x.l.i == last.i)
         continue;
       last = x.l;
-      x.cost =
-          source ? conversion(p, s, g, own, x.l, k, &x.steps) : conversion(p, s, g, x.l, own, k, &x.steps);
+      x.cost = source ? conversion(p, s, g, own, x.l, MATERIALISE_INTER, k, &x.steps)
+                      : conversion(p, s, g, x.l, own, MATERIALISE_INTER, k, &x.steps);
       x.elems = local(p, s, x.l);
       add_end(e, x);
     }
@@ -243,28 +227,43 @@ static void add_mirrored(prog *p, const shape *s, group g, layout from, group to
   for (u32 i = 0; i < ns; i++) {
     ending x = {.elems = source->v[i].elems};
     if (!mirrored(p, g, to, source->v[i].l, &x.l)) continue;
-    x.cost = conversion(p, s, to, x.l, want, k, &x.steps);
+    x.cost = conversion(p, s, to, x.l, want, MATERIALISE_INTER, k, &x.steps);
     add_end(target, x);
   }
   for (u32 i = 0; i <= nt; i++) {
     ending x = {.l = sendable(p, (layout){0}, from)};
     if (i < nt && !mirrored(p, to, g, target->v[i].l, &x.l)) continue;
-    x.cost = conversion(p, s, g, from, x.l, k, &x.steps);
+    x.cost = conversion(p, s, g, from, x.l, MATERIALISE_INTER, k, &x.steps);
     x.elems = local(p, s, x.l);
     add_end(source, x);
   }
 }
 
 // ---- routes --------------------------------------------------------------------------------------------
-double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, const route *r,
-                  cost_model *k) {
+double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, materialise_way how,
+                  const route *r, cost_model *k) {
   u32 steps = 0;
-  double a = conversion(p, s, g, from, r->sent, k, &steps);
-  double b = conversion(p, s, to, r->got, spatial(p, want, from), k, &steps);
+  double a = conversion(p, s, g, from, r->sent, how, k, &steps);
+  double b = conversion(p, s, to, r->got, spatial(p, want, from), how, k, &steps);
   return a + sending(p, s, g, r->sent, to, r->got, k) + b;
 }
 
-route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, cost_model *k) {
+// What is there, without sums, sent as what is wanted. On the same ranks everything is gathered first unless that
+// moves nothing.
+static route route_plain(prog *p, const shape *s, group g, layout from, group to, layout want,
+                         materialise_way how, cost_model *k) {
+  const u32 diags = diag_count(p->c);
+  route r = {sendable(p, from, from), sendable(p, want, from), INFINITY};
+  if (!layout_fits(p->sp, r.got, s->nd, s->dim)) return r;
+  if (same_ranks(p, g, to) && !is_local(p, s, g, r.sent, to, r.got)) r.sent = sendable(p, (layout){0}, from);
+  r.cost = route_cost(p, s, g, from, to, want, how, &r, k);
+  diag_truncate(p->c, diags);
+  return r;
+}
+
+route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, materialise_way how,
+                 cost_model *k) {
+  if (how != MATERIALISE_INTER) return route_plain(p, s, g, from, to, want, how, k);
   const bool same = same_ranks(p, g, to);
   endings source = {.all = same}, target = {.all = same};
   layout base = sendable(p, from, from), goal = sendable(p, want, from);
@@ -300,7 +299,7 @@ static known_move *move_for(main_build *mb, type from, group to, layout want) {
     if (m->from == from.i && m->to == to.i && m->want == want.i) return m;
   }
   type_info t = *type_get(mb->p, from);
-  route r = route_find(mb->p, &t.s, t.g, t.lay, to, want, mb->x->k);
+  route r = route_find(mb->p, &t.s, t.g, t.lay, to, want, mb->x->pn->materialise, mb->x->k);
   known_move m = {from.i, to.i, want.i, r.sent, type_tensor(mb->p, &t.s, r.got, to)};
   hmap_add(mb->x->a, &mb->move_map, key, mb->moves.n);
   *vec_push(mb->x->a, &mb->moves) = m;
@@ -338,4 +337,13 @@ value main_move(main_build *mb, value v, group to, layout want) {
   v = main_send(mb, v, got, mb->send_strm, 0);
   mb->b.g = to;
   return mb->b.failed ? 0 : shard_convert(mb->x, &mb->b, v, want, to);
+}
+
+value plan_move(prog *p, func f, value v, group to, layout want, materialise_way how, cost_model *k) {
+  const plan pn = {.materialise = how};
+  apply x = {.src = p, .p = p, .a = arena_new(), .k = k, .pn = &pn};
+  main_build mb = {.x = &x, .b = builder_at(p, f), .s = p, .p = p};
+  v = main_move(&mb, v, to, want);
+  arena_free(x.a);
+  return v;
 }

@@ -107,6 +107,10 @@ typedef struct {
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs,
 // passes and versions.
 enum { PLAN_STORED = 24 };
+// How values become those that are needed: collectives found inside groups, and what is sent between groups too (move.c);
+// collectives inside groups alone; plain sends and receives (layout_plain_path). As the choice has them.
+typedef enum { MATERIALISE_INTER, MATERIALISE_INTRA, MATERIALISE_P2P, MATERIALISE_WAYS } materialise_way;
+extern const char *const plan_materialise_name[MATERIALISE_WAYS];
 enum { OFFLOAD_PARAMS = 1, OFFLOAD_GRADS = 2, OFFLOAD_STATES = 4, OFFLOAD_ACTS = 8 };
 // What lies in pieces over axes while nothing computes with it. Over axes of STORAGE_SERVER every weight has one
 // coordinate as its server: states are there alone, gradients are summed there, and what it updates goes to all.
@@ -144,6 +148,7 @@ typedef struct {
     func fn;
     u32 instr;
   } * recompute;
+  materialise_way materialise;
   bool wide_gradients;  // those of f16 and bf16 weights are accumulated and summed in f32
   u32 batchnorm_groups; // parts of the batch, each normalised with its own statistics; 0: as the model says
   u32 coshard;          // parts in which heads and hidden units are computed (pass_coshard); 0, 1: in one
@@ -278,7 +283,7 @@ bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out);
 bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p);
 // What a policy found out about the source program, kept for the next plan: trans by any key. Keys of a policy begin
 // with its word.
-enum { KEY_TENSOR, KEY_SEQUENCE, KEY_STAGES };
+enum { KEY_TENSOR, KEY_SEQUENCE, KEY_STAGES, KEY_AXIAL };
 const plan_trans *planner_kept(planner *pl, const key_words *key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, const key_words *key, const plan_trans *v, u32 n);
 // What a policy refuses whatever else a plan has, under another key: the diagnostic number `from`, with its
@@ -449,16 +454,22 @@ u64 plan_fingerprint(const prog *src);
 // ---- between groups (move.c) ------------------------------------------------------------------------------
 // How a tensor gets from layout `from` on group g to layout `want` on another group: converted on g to
 // `sent`, sent so that it arrives as `got`, converted there to `want`. The cheapest of the routes that
-// docs/design/communication.md lists; cost in picoseconds of k, or with k NULL in elements moved, those
+// docs/design/communication.md lists; with `how` not MATERIALISE_INTER no other than the plain one, whose `sent` is what is
+// there without sums and `got` what is wanted. cost in picoseconds of k, or with k NULL in elements moved, those
 // between groups times 24, and one a hop.
 typedef struct {
   layout sent, got;
   double cost;
 } route;
-route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, cost_model *k);
+route route_find(prog *p, const shape *s, group g, layout from, group to, layout want, materialise_way how,
+                 cost_model *k);
 // What one route costs; INFINITY if it is none.
-double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, const route *r,
-                  cost_model *k);
+double route_cost(prog *p, const shape *s, group g, layout from, group to, layout want, materialise_way how,
+                  const route *r, cost_model *k);
+
+// Value v of a function, brought to layout `want` on a group as a plan would: converted, sent where the group is another
+// one, converted. At the end of the function. 0 and diagnostics: there is no way.
+value plan_move(prog *p, func f, value v, group to, layout want, materialise_way how, cost_model *k);
 
 // ---- the program of one rank (lower.c) --------------------------------------------------------------------
 // Functions at the local shapes of the rank, on groups of one rank; instructions in which it takes no part
@@ -585,6 +596,9 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
 // A letter of every matmul with a weight, found from the laws (tensor.c has the rule). What cannot be divided
 // is refused (E_DIVIDE), but for what stays whole by that rule.
 bool policy_tensor(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables);
+// Rows or columns of tables over the axis in place of all that (axial.c). Refused where no function has a table, and where
+// neither divides.
+bool policy_axial(planner *pl, arena *a, plan *pn, u8 axis);
 // The same of a part of the program: within[f] tells by instruction of function f, from 0, what is of it;
 // NULL: all. Calls that are not of it are not entered.
 typedef enum {

@@ -192,6 +192,7 @@ static void put_plan(const prog *src, const prog *model, const plan *pn, strbuf 
     }
     if (w + 1 == STORAGE_KINDS && any) sb_put(b, "}\n");
   }
+  if (pn->materialise) sb_fmt(b, "materialise: %s\n", plan_materialise_name[pn->materialise]);
   if (pn->wide_gradients) sb_put(b, "gradient-type: f32\n");
   if (pn->batchnorm_groups) sb_fmt(b, "batchnorm-groups: %u\n", pn->batchnorm_groups);
   if (pn->coshard > 1) sb_fmt(b, "coshard: %u\n", pn->coshard);

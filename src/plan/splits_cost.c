@@ -173,7 +173,8 @@ static const i64 *converts(splits_prices *x, const shape *s, const splits_lies *
     for (u32 j = 0; j < l->n; j++) {
       layout_step steps[PATH_STEPS];
       double ps = 0;
-      const int n = i == j ? 0 : plan_path(x->p, x->k, s, l->lay[i], l->lay[j], x->all, steps, &ps);
+      const int n =
+          i == j ? 0 : plan_path(x->p, x->k, MATERIALISE_INTER, s, l->lay[i], l->lay[j], x->all, steps, &ps);
       v[i * l->n + j] = n < 0 || !(ps < 1e18) ? -1 : (i64)llround(ps);
     }
   key_add(x->a, &x->convert_keys, &key);

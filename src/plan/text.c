@@ -624,13 +624,24 @@ static bool read_plan(reader *r, const ynode *y) {
   return !r->failed;
 }
 
+static materialise_way read_materialise(reader *r, const ynode *y) {
+  u32 k = 0;
+  while (k < MATERIALISE_WAYS && (!y || y->kind != Y_SCALAR || strcmp(y->str, plan_materialise_name[k]) != 0))
+    k++;
+  if (y && k == MATERIALISE_WAYS) bad(r, y, "`materialise` is inter, intra or p2p");
+  return k < MATERIALISE_WAYS ? (materialise_way)k : MATERIALISE_INTER;
+}
+
 plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const char *text, size_t n) {
-  static const char *const keys[] = {
-      "heddle-plan",    "name",        "model",         "train",         "axes",      "time",
-      "meshes",         "segments",    "replicas",      "trans",         "rest",      "batchnorm-groups",
-      "coshard",        "offload",     "prefetch",      "gradient-type", "recompute", "input-gradients",
-      "keep-gradients", "send-stream", "send-channels", "buffers",       "schedule",  "group",
-      "order",          NULL};
+  static const char *const keys[] = {"heddle-plan",    "name",        "model",
+                                     "train",          "axes",        "time",
+                                     "meshes",         "segments",    "replicas",
+                                     "trans",          "rest",        "batchnorm-groups",
+                                     "coshard",        "offload",     "prefetch",
+                                     "gradient-type",  "recompute",   "input-gradients",
+                                     "keep-gradients", "send-stream", "send-channels",
+                                     "buffers",        "schedule",    "group",
+                                     "order",          "materialise", NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;
@@ -655,6 +666,7 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
     bad(&r, buffers, "`buffers: rendezvous` is of sends that block: without `send-stream`");
   r.pn->input_gradients = truth(&r, yaml_get(y, "input-gradients"));
   r.pn->keep_gradients = truth(&r, yaml_get(y, "keep-gradients"));
+  r.pn->materialise = read_materialise(&r, yaml_get(y, "materialise"));
   const ynode *wide = yaml_get(y, "gradient-type");
   r.pn->wide_gradients = wide && wide->kind == Y_SCALAR && !strcmp(wide->str, "f32");
   if (wide && !r.pn->wide_gradients) bad(&r, wide, "`gradient-type` is f32; without it that of each weight");

@@ -38,6 +38,11 @@ static moved types_of(arena *a, const cost_event *e, u32 n, i64 inner) {
   case OP_permute:
     return (moved){TYPE("%s[%u,%lld{x}]", t, n, (long long)(each * n)), "",
                    TYPE("%s[%u{x},%lld]", t, n, (long long)(each * n)), "", ""};
+  case OP_exchange: { // each is sent the pieces of all others
+    const i64 piece = (elems + n - 2) / MAX(n - 1, 1u) * n;
+    return (moved){TYPE("%s[%lld{x}]", t, (long long)piece), "", TYPE("%s[%lld]", t, (long long)piece), "",
+                   ""};
+  }
   default: break;
   }
   const i64 halo = e->op == OP_halo_exchange && n > 2 ? (elems + 1) / 2 : elems; // both neighbours, or one

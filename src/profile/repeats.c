@@ -28,6 +28,8 @@ profile_figure profile_settle(double *v, u32 n) {
 static double moved(opcode op, u32 n) {
   if (n < 2) return 0;
   const double part = (double)(n - 1) / n;
-  return op == OP_all_reduce ? 2 * part : op == OP_send || op == OP_halo_exchange ? 1 : part;
+  return op == OP_all_reduce                                            ? 2 * part
+         : op == OP_send || op == OP_halo_exchange || op == OP_exchange ? 1
+                                                                        : part;
 }
 double profile_ring(opcode op, u32 n, u32 wanted) { return moved(op, wanted) / moved(op, n); }

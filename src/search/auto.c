@@ -129,7 +129,8 @@ static void find_candidates(finding *x, const search_result *all) {
   x->v = NEWN(x->a, candidate, all->npoints + 1);
   for (u32 k = 0; k < all->npoints; k++) {
     const strategy *s = &all->point[k].s;
-    if (s->tp.n < 2 || s->replicas.nparts || s->coshard.n > 1 || s->offload.n || s->tp_stages.nparts)
+    if (s->tp.n < 2 || s->replicas.nparts || s->coshard.n > 1 || s->offload.n || s->materialise.n ||
+        s->tp_stages.nparts)
       continue;
     if (s->sp.n || !choice_same(s->tables, choice_default(CHOICE_tables))) continue;
     if (!is_promising(x, &all->point[k], weights, have)) continue;

@@ -96,8 +96,10 @@ sync_time sync_ps(worker *w, arena *tmp, u32 first, const strategy *s, const syn
   const u32 dp = s->dp.n, tp = s->tp.n;
   sync_time t = {0, 0};
   i64 ps[SYNCS];
-  if (dp < 2 || bytes->all < 1 || choice_is(CHOICE_sync, s->sync, "ps"))
-    return t; // servers: on other streams
+  // servers: on other streams; plain sends may take fewer steps
+  if (dp < 2 || bytes->all < 1 || choice_is(CHOICE_sync, s->sync, "ps") ||
+      s->materialise.n == MATERIALISE_P2P)
+    return t;
   u32 *ranks = NEWN(tmp, u32, dp * tp);
   for (u32 j = 0; j < tp; j++)
     for (u32 i = 0; i < dp; i++) ranks[j * dp + i] = first + i * tp + j;

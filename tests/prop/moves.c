@@ -1,6 +1,6 @@
 // moves.c - communication on random groups and layouts: along any cheapest path a value arrives as it left,
 // between groups too; and if one step of a path is left out, something is wrong and is seen.
-#include "eval/eval.h"
+#include "plan/plan.h"
 #include "test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,8 @@ static opcode step_op(step_kind k) {
                               [STEP_ALL_REDUCE] = OP_all_reduce,
                               [STEP_REDUCE_SCATTER] = OP_reduce_scatter,
                               [STEP_ALL_TO_ALL] = OP_all_to_all,
-                              [STEP_PERMUTE] = OP_permute};
+                              [STEP_PERMUTE] = OP_permute,
+                              [STEP_EXCHANGE] = OP_exchange};
   return op[k];
 }
 
@@ -189,4 +190,110 @@ TEST(moves_sends_arrive) {
     CHECK_MSG(arrives(y, &in), "seed %llu: %s %s", (unsigned long long)seed, shown(l, 3), diag_render(C, A));
     end();
   }
+}
+
+// ---- plain sends and receives ------------------------------------------------------------------------------
+
+// What member m has of the new piece, element by element.
+static i64 held(group g, u32 m, layout from, layout to, i64 *piece) {
+  coords c;
+  i64 index[DIM], n[2], both = 1;
+  coords_of(P->sp, g, m, NULL, &c);
+  *piece = 1;
+  for (u8 d = 0; d < 2; d++) {
+    bool has[DIM] = {false};
+    n[0] = layout_index(P->sp, from, d, DIM, &c, index);
+    for (i64 k = 0; k < n[0]; k++) has[index[k]] = true;
+    n[1] = layout_index(P->sp, to, d, DIM, &c, index);
+    i64 x = 0;
+    for (i64 k = 0; k < n[1]; k++) x += has[index[k]];
+    both *= x, *piece *= n[1];
+  }
+  return both;
+}
+
+static bool counts_right(group g, layout from, const layout_step *s) {
+  const i64 dims[] = {DIM, DIM};
+  const bool sum = layout_part_of(P->sp, from, s->axis[0]) != RED_NONE;
+  const u32 ways = group_offsets(P->sp, g, s->axis, s->naxes, NULL, 0);
+  i64 most = 0;
+  for (u32 m = 0; m < group_get(P->sp, g)->nranks; m++) {
+    i64 piece, has = held(g, m, from, s->to, &piece);
+    most = MAX(most, sum ? piece * (ways - 1) : piece - has);
+  }
+  return most == layout_exchanged_elems(P->sp, g, 2, dims, from, s->to, s->axis, s->naxes);
+}
+
+// From one random layout to another by a plain path, `without` one step.
+static bool plain(u64 seed, u32 without, u32 *n, layout_step steps[PLAIN_STEPS]) {
+  R = seed;
+  begin();
+  const group g = random_group("a", 0);
+  const i64 dims[] = {DIM, DIM};
+  layout l[2 + PLAIN_STEPS] = {{0}, random_layout(g, true, RED_SUM)}, to = random_layout(g, false, RED_SUM);
+  value y = func_param(P, P->main, typed(l[0], g), sym_of(C, "x"), ROLE_INPUT);
+  layout_step first[PLAIN_STEPS];
+  const int m = layout_plain_path(P->sp, g, 2, dims, l[0], l[1], first),
+            k = layout_plain_path(P->sp, g, 2, dims, l[1], to, steps);
+  bool ok = m >= 0 && k >= 0;
+  for (int j = 0; j < m; j++) y = emit1(step_op(first[j].kind), y, typed(first[j].to, g), &first[j]);
+  for (int j = 0; ok && j < k; j++) {
+    CHECK(steps[j].kind != STEP_EXCHANGE || counts_right(g, l[1 + j], &steps[j]));
+    y = emit1((u32)j == without ? OP_identity : step_op(steps[j].kind), y, typed(l[2 + j] = steps[j].to, g),
+              (u32)j == without ? NULL : &steps[j]);
+  }
+  eval_array in = random_input();
+  ok = ok && arrives(y, &in);
+  *n = k < 0 ? 0 : (u32)k;
+  if (!ok && without == UINT32_MAX)
+    printf("seed %llu: %s\n%s\n", (unsigned long long)seed, shown(l, 2 + *n), diag_render(C, A));
+  end();
+  return ok;
+}
+
+TEST(moves_plain_paths_arrive_and_are_counted) {
+  u32 exchanges = 0, left_out = 0;
+  for (u64 seed = 1; seed <= 600; seed++) {
+    layout_step steps[PLAIN_STEPS], unused[PLAIN_STEPS];
+    u32 n, same;
+    CHECK(plain(seed, UINT32_MAX, &n, steps));
+    for (u32 k = 0; k < n; k++) {
+      exchanges += steps[k].kind == STEP_EXCHANGE;
+      CHECK(steps[k].kind <= STEP_PARTIAL || steps[k].kind == STEP_EXCHANGE);
+      left_out++;
+      CHECK_MSG(!plain(seed, k, &same, unused), "seed %llu: arrives without step %u",
+                (unsigned long long)seed, k);
+    }
+  }
+  CHECK_MSG(exchanges > 300 && left_out > 400, "%u exchanges, %u left out", exchanges, left_out);
+}
+
+// A value arrives as it left, whatever both ends hold and however it is brought there.
+TEST(moves_routes_arrive_however_they_are_made) {
+  u32 differ = 0;
+  for (u64 seed = 1; seed <= 300; seed++) {
+    double cost[MATERIALISE_WAYS];
+    for (materialise_way how = 0; how < MATERIALISE_WAYS; how++) {
+      R = seed;
+      begin();
+      const group g = random_group("a", 0), h = random_group("b", few(4) ? 40 : 0);
+      const layout from = random_layout(g, true, RED_SUM), want = random_layout(h, false, RED_SUM);
+      const shape s = {.t = DT_I64, .nd = 2, .dim = {DIM, DIM}};
+      value y = func_param(P, P->main, typed((layout){0}, g), sym_of(C, "x"), ROLE_INPUT);
+      const route r = route_find(P, &s, g, from, h, want, how, NULL);
+      y = plan_move(P, P->main, y, g, from, how, NULL);
+      y = plan_move(P, P->main, y, h, want, how, NULL);
+      REQUIRE(y);
+      const layout back = {0};
+      y = emit1(OP_send, y, typed(back, g), NULL);
+      eval_array in = random_input();
+      CHECK_MSG(arrives(y, &in), "seed %llu, way %d: %s", (unsigned long long)seed, (int)how,
+                diag_render(C, A));
+      cost[how] = r.cost;
+      end();
+    }
+    CHECK_MSG(cost[MATERIALISE_INTER] <= cost[MATERIALISE_INTRA], "seed %llu", (unsigned long long)seed);
+    differ += cost[MATERIALISE_INTER] < cost[MATERIALISE_INTRA];
+  }
+  CHECK_MSG(differ > 100, "only %u routes are better than the plain one", differ);
 }

@@ -65,6 +65,12 @@ typedef enum {
   HAS_PASSES,
   HAS_SERVERS,
   HAS_SERVERS_PIPELINE,
+  HAS_INTRA,
+  HAS_INTRA_PIPELINE,
+  HAS_P2P,
+  HAS_P2P_SUMS,
+  HAS_P2P_STORED,
+  HAS_P2P_PRIMITIVES,
   HAS_COUNT
 } feature;
 static const char *const feature_name[] = {"data",
@@ -121,7 +127,13 @@ static const char *const feature_name[] = {"data",
                                            "an embedding on all places and matmuls split",
                                            "several passes",
                                            "parameter servers",
-                                           "parameter servers and stages"};
+                                           "parameter servers and stages",
+                                           "collectives inside groups alone",
+                                           "collectives inside groups alone, between stages",
+                                           "plain sends and receives",
+                                           "plain sends and receives of sums",
+                                           "plain sends and receives of what is stored in pieces",
+                                           "plain sends and receives and random splits"};
 static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
@@ -157,6 +169,11 @@ static void note_name(const plan *pn, const char *name) {
     const bool served = pn->nstorage[STORAGE_SERVER] > 0;
     note(HAS_SERVERS, served), note(HAS_SERVERS_PIPELINE, served && p > 1);
     note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);
+    const bool plain = s.materialise.n == MATERIALISE_P2P;
+    note(HAS_INTRA, s.materialise.n == MATERIALISE_INTRA), note(HAS_P2P, plain),
+        note(HAS_P2P_SUMS, plain && t > 1);
+    note(HAS_INTRA_PIPELINE, s.materialise.n == MATERIALISE_INTRA && p > 1 && (d > 1 || t > 1));
+    note(HAS_P2P_STORED, plain && s.zero.n == 3);
     note(HAS_WHOLE_TABLES, choice_is(CHOICE_tables, s.tables, "whole"));
     note(HAS_EQUAL_LAYERS, choice_is(CHOICE_layers, s.layers, "equal"));
     note(HAS_DEGREES, pn->nmeshes > 1), note(HAS_PLACES, s.places.nparts > 1);
@@ -327,6 +344,8 @@ static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
   if (getenv("SEED")) puts(program_text(p, a));
   note_plan(m->src, pn, sym_str(m->c, pn->name)), note(HAS_UNEVEN, has_pieces(p));
   note(HAS_GROUPS, pn->batchnorm_groups > 0);
+  note(HAS_P2P_PRIMITIVES,
+       pn->materialise == MATERIALISE_P2P && !strncmp(sym_str(m->c, pn->name), "random", 6));
   note(HAS_PARTS_PRIMITIVES, pn->coshard > 1 && !strncmp(sym_str(m->c, pn->name), "random", 6));
   note(HAS_SYNCHRONISED, func_find(p, sym_of(m->c, "batchnorm_train.split")).i > 0);
   prog_free(p);

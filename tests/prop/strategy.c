@@ -205,7 +205,7 @@ TEST(strategy_settles) {
       const strategy once = s;
       accepted++;
       CHECK_EQ_I64(s.mbs.n, 0);
-      CHECK(!said.mbs.n || (i64)s.mb.n * said.mbs.n * s.dp.n == batch);
+      CHECK(!said.mbs.n || (i64)s.mb.n * said.mbs.n * strategy_data_ranks(&s) == batch);
       for (u32 i = 0; i < CHOICE_COUNT; i++)
         CHECK_MSG(choice_applies((choice_id)i, &s, train) ||
                       choice_same(s.of[i], choice_default((choice_id)i)),

@@ -155,8 +155,8 @@ static void no_cheaper(u64 seed, cost_model *k) {
   layout from = some_layout(g, true, RED_SUM), want = some_layout(h, false, RED_SUM);
   if (!layout_fits(P->sp, from, 2, dims)) from = (layout){0};
   if (!layout_fits(P->sp, want, 2, dims)) want = (layout){0};
-  route best = route_find(P, &S, g, from, h, want, k);
-  CHECK_CLOSE(route_cost(P, &S, g, from, h, want, &best, k), best.cost, 1e-12);
+  route best = route_find(P, &S, g, from, h, want, MATERIALISE_INTER, k);
+  CHECK_CLOSE(route_cost(P, &S, g, from, h, want, MATERIALISE_INTER, &best, k), best.cost, 1e-12);
   layouts s = {0}, t = {0};
   all_layouts(g, 0, (layout){0}, &s);
   all_layouts(h, 0, (layout){0}, &t);
@@ -164,7 +164,7 @@ static void no_cheaper(u64 seed, cost_model *k) {
   for (u32 i = 0; i < s.n; i++)
     for (u32 j = 0; j < t.n; j++) {
       route r = {s.v[i], t.v[j], 0};
-      double cost = route_cost(P, &S, g, from, h, want, &r, k);
+      double cost = route_cost(P, &S, g, from, h, want, MATERIALISE_INTER, &r, k);
       if (cost >= best.cost * (1 - 1e-12)) continue;
       strbuf b = {.a = A};
       layout all[] = {from, best.sent, best.got, want, r.sent, r.got};
@@ -210,7 +210,7 @@ static const char *stages(const char *from, const char *want, cost_model *k) { /
   group all = group_all(P->sp, mesh_find(P->sp, sym_of(C, "m")));
   u8 pp = axis_find(P->sp, sym_of(C, "pp"));
   CHECK(layout_parse(P->sp, &from, &nd, d, &f, &error) && layout_parse(P->sp, &want, &nd, d, &w, &error));
-  route r = route_find(P, &S, group_fix(P->sp, all, pp, 0), f, group_fix(P->sp, all, pp, 1), w, k);
+  route r = route_find(P, &S, group_fix(P->sp, all, pp, 0), f, group_fix(P->sp, all, pp, 1), w, MATERIALISE_INTER, k);
   return shown(&r);
 }
 
@@ -250,7 +250,7 @@ TEST(move_by_machine) {
     REQUIRE(m != NULL);
     shape s = {.t = DT_F16, .nd = 2, .dim = {cases[i].rows, 4096}};
     route r = route_find(P, &s, group_fix(P->sp, all, ax[0], 0), (layout){0}, group_fix(P->sp, all, ax[0], 1),
-                         (layout){0}, cost_model_new(C, A, m, NULL));
+                         (layout){0}, MATERIALISE_INTER, cost_model_new(C, A, m, NULL));
     CHECK_MSG((r.sent.i && r.got.i) == cases[i].pieces, "%s, %lld rows: %g ps", cases[i].machine,
               (long long)cases[i].rows, r.cost);
     CHECK(!r.sent.i == !r.got.i);

@@ -4,7 +4,7 @@
 #include "plan/plan.h"
 #include "test.h"
 
-enum { PLANS = 250 };
+enum { PLANS = 300 };
 typedef struct {
   u64 hash;
   const char *text;
@@ -17,13 +17,17 @@ static strategy random_strategy(u64 *rng, bool train) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
     const choice_row *r = choice_get(id);
-    if (!choice_applies(id, &s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group) continue;
+    if (!choice_applies(id, &s, train) || id == CHOICE_mbs || id == CHOICE_v || id == CHOICE_group ||
+        id == CHOICE_axial) // of which a GPT has nothing
+      continue;
     if (id == CHOICE_sync)
       s.of[i].n = hash_u64(*rng, 1) % 16 == 0; // from a number of its own
     else if (id == CHOICE_coshard)             // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
     else if (id == CHOICE_offload) // inference has weights alone
       s.of[i].n = pick(rng, 8) ? 0 : pick(rng, train ? 16 : 2);
+    else if (id == CHOICE_materialise) // the rest of the plan is as with any other
+      s.of[i].n = pick(rng, 16) ? 0 : 1 + pick(rng, 2);
     else if (r->kind == CK_COUNT)
       s.of[i].n = r->most == CHOICE_MOST ? 1 + pick(rng, 2) : r->least + pick(rng, r->most - r->least + 1);
     else

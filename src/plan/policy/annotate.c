@@ -495,7 +495,7 @@ static bool draw(work *w) {
   hybrid_opts h = *w->o;
   h.s = strategy_of("dp=%u pp=%u mb=%u layers=%s", timed ? w->K / N : d, N, K, timed ? "auto" : "cost");
   if (h.said && h.said->of[CHOICE_layers].said) h.s.layers = w->s.layers;
-  h.s.recompute = w->s.recompute, h.s.grads = w->s.grads;
+  h.s.recompute = w->s.recompute, h.s.grads = w->s.grads, h.s.materialise = w->s.materialise;
   plan cut = {.train = w->o->train};
   if (!policy_balance(w->pl, w->a, &h, &h.s)) return false;
   const u32 said = diag_count(w->c);
@@ -572,6 +572,7 @@ static bool compile(work *w) {
   h.s = w->s;
   if (!policy_offload(w->p, w->pn, &h)) return false;
   w->pn->wide_gradients = policy_wide_gradients(w->p, &w->s);
+  w->pn->materialise = (materialise_way)w->s.materialise.n;
   if (!policy_recompute(w->pl, w->a, w->pn, w->s.recompute) || !make_order(w)) return false;
   annotated_words(w);
   return true;

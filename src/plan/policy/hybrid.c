@@ -188,6 +188,7 @@ static plan *frame(arena *a, const prog *src, const hybrid_opts *o) {
   plan *pn = NEW(a, plan);
   pn->train = o->train, pn->optim = o->optim, pn->keep_gradients = o->keep_gradients;
   pn->wide_gradients = policy_wide_gradients(src, &o->s);
+  pn->materialise = (materialise_way)o->s.materialise.n;
   pn->axes = NEWN(a, plan_axis, 8);
   pn->meshes = ZNEWN(a, plan_mesh, 1);
   pn->nmeshes = 1;
@@ -198,6 +199,7 @@ enum { AXIS_pp = 1, AXIS_dp, AXIS_tp }; // in the order in which they are added
 
 bool policy_split_tensors(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s) {
   if (pn->axes[axis - 1].size == 1) return true;
+  if (s->axial.n) return policy_axial(pl, a, pn, axis);
   if (!policy_tensor(pl, a, pn, axis, choice_is(CHOICE_tables, s->tables, "whole"))) return false;
   policy_coshard_tensor(pl, a, pn, axis);
   return !s->sp.n || policy_sequence(pl, a, pn, axis);

@@ -1,0 +1,225 @@
+// superscaler.c - SuperScaler's figures (2023) beside ours: its four models on 32 V100, each system at its own best plan by
+// search; what interlacing gains; the longest sequence on one device. Its communication is in materialise.c.
+//
+// We have a summary of the paper alone: it gives neither sizes nor lengths nor precision. Assumed: the built-in models, f16 with Adam
+// and f32 masters, attention that writes its scores, `v100` with 28.8 GiB. Models that read long inputs are compared at their usual
+// length and at a long one, since what its plans save is activations.
+#include "run.h"
+
+static const char *const cluster = "4x8 v100 ib=100Gb/s";
+
+// A system is a space of strategies. own: SuperScaler's new plan for the model.
+typedef struct {
+  const char *name, *space;
+  bool own;
+} contender;
+#define MEGATRON                                                                                             \
+  { "Megatron-LM", "dp=* tp=* pp=* mb=* zero=0 schedule=1f1b recompute=* layers=equal", false }
+#define ALPA                                                                                                 \
+  { "Alpa: hybrids", "dp=* tp=* pp=* mb=* zero=0,1 schedule=1f1b recompute=* layers=cost", false }
+#define DEEPSPEED                                                                                            \
+  { "DeepSpeed ZeRO-3", "dp=32 tp=1 pp=1 mb=* zero=3 recompute=*", false }
+#define OFFLOAD                                                                                              \
+  { "DeepSpeed Offload", "dp=32 tp=1 pp=1 mb=* zero=2,3 recompute=* offload=states,grads+states", false }
+#define COSHARD                                                                                              \
+  { "co-shard", "dp=* tp=* pp=* mb=* zero=0,1 recompute=* coshard=2,4,8", true }
+static const contender long_input[] = {MEGATRON, ALPA, DEEPSPEED, OFFLOAD, COSHARD},
+                       words[] = {MEGATRON,
+                                  ALPA,
+                                  DEEPSPEED,
+                                  OFFLOAD,
+                                  {"interlaced",
+                                   "dp=* tp=* pp=2,4,8,16 mb=* zero=0,1 schedule=interlaced recompute=*",
+                                   true}},
+                       fold[] = {
+                           MEGATRON,
+                           ALPA,
+                           DEEPSPEED,
+                           OFFLOAD,
+                           {"DAP + DP", "dp=* tp=* pp=1 mb=* zero=0 axial recompute=*", false},
+                           {"3F1B", "dp=* tp=* pp=2,4,8,16 mb=* zero=0,1 schedule=3f1b recompute=*", true}};
+
+typedef struct {
+  bool ok, said; // said: Heddle has the choices of the space
+  double s, bytes, computes, idles, communicates;
+  char name[160];
+} answer;
+
+static answer best_of(const prog *src, const machine *m, i64 batch, const char *within) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  search_opts o = {.pow2 = true,
+                   .train = true,
+                   .batch = batch,
+                   .top = 1,
+                   .plain = true,
+                   .optim = optim_default(OPTIM_ADAM)};
+  search_result r;
+  answer x = {.said = strategy_parse(c, a, within, &o.space)};
+  if (x.said && search_run(c, a, src, m, NULL, &o, &r)) {
+    const search_point *p = &r.point[0];
+    x.ok = true, x.s = (double)p->time_ps * 1e-12, x.bytes = (double)p->peak_bytes;
+    x.computes = p->utilisation, x.idles = p->bubble, x.communicates = p->comm;
+    snprintf(x.name, sizeof x.name, "%s", strategy_str(a, &p->s));
+  }
+  arena_free(a);
+  ctx_free(c);
+  return x;
+}
+
+static prog *model_of(ctx *c, const char *model, i64 batch, i64 seq) {
+  prog *src = front_load(c, model, &(front_opts){.batch = batch, .seq = seq, .t = DT_F16, .loss = true});
+  if (src) return src;
+  fputs(diag_render(c, ctx_arena(c)), stderr);
+  exit(1);
+}
+
+static double weights_of(const prog *p) {
+  const func_info *m = func_get(p, p->main);
+  double n = 0;
+  for (u32 k = 0; k < m->nparams; k++)
+    if (m->params.v[k].r == ROLE_WEIGHT) n += (double)shape_elems(&val_type(p, m, k + 1)->s);
+  return n;
+}
+
+static void put_answer(const char *name, const answer *x, i64 batch, double own) {
+  if (!x->said)
+    printf("  %-18s not in Heddle\n", name);
+  else if (!x->ok)
+    printf("  %-18s no plan fits\n", name);
+  else
+    printf("  %-18s %9.3f %9.2f %6.1f   %3.0f %3.0f %3.0f %7.2f   %s\n", name, x->s, (double)batch / x->s,
+           x->bytes / (1 << 30), 100 * x->computes, 100 * x->communicates, 100 * x->idles,
+           own > 0 ? x->s / own : 1, x->name);
+}
+
+// Over the baselines that have a plan, the most that the new plan gains; over the best of them what it gains or loses.
+static void compare(ctx *c, verdict *v, const char *title, const char *model, i64 batch, i64 seq,
+                    const contender *k, u32 n, double published) {
+  const machine *m = machine_load(c, ctx_arena(c), cluster);
+  prog *src = model_of(c, model, batch, seq);
+  printf("%s: %s, %.2fB weights, batch %lld\n  %-18s %9s %9s %6s   %s %7s   %s\n", title, model,
+         weights_of(src) / 1e9, (long long)batch, "", "s", "samples/s", "GiB",
+         "% computing, communicating, idle", "gain", "plan");
+  answer *x = NEWN(ctx_arena(c), answer, n);
+  double own = 0, best = INFINITY, worst = 0;
+  for (u32 i = 0; i < n; i++) {
+    x[i] = best_of(src, m, batch, k[i].space);
+    if (!x[i].ok) continue;
+    if (k[i].own)
+      own = x[i].s;
+    else
+      best = fmin(best, x[i].s), worst = fmax(worst, x[i].s);
+  }
+  for (u32 i = 0; i < n; i++) put_answer(k[i].name, &x[i], batch, own);
+  if (own > 0)
+    require(v, own <= best,
+            "the new plan over the fastest baseline: %.2f; over the slowest %.2f, %.1f in the paper",
+            best / own, worst / own, published);
+  else
+    require(v, false, "the new plan does not fit; %.1f in the paper", published);
+  prog_free(src);
+}
+
+static void interlacing(ctx *c, verdict *v) {
+  static const struct {
+    const char *name, *space;
+  } way[] = {{"Megatron-LM", "dp=* tp=* pp=4,8,16 mb=* zero=0 schedule=1f1b recompute=* layers=equal"},
+             {"interlaced-block", "dp=* tp=* pp=4,8,16 mb=* zero=0 schedule=interlaced-block recompute=*"},
+             {"interlaced", "dp=* tp=* pp=4,8,16 mb=* zero=0 schedule=interlaced recompute=*"}};
+  enum { BATCH = 512 };
+  const machine *m = machine_load(c, ctx_arena(c), cluster);
+  prog *src = model_of(c, "mbart-4.7b", BATCH, 0);
+  answer x[COUNT_OF(way)];
+  printf("mBART in pipelines of 4 places and more\n");
+  for (u32 k = 0; k < COUNT_OF(way); k++) {
+    x[k] = best_of(src, m, BATCH, way[k].space);
+    put_answer(way[k].name, &x[k], BATCH, x[k].s);
+  }
+  const bool all = x[0].ok && x[1].ok && x[2].ok;
+  require(v, all && x[1].s < x[0].s && x[2].s < x[1].s,
+          "order: interlaced-block over Megatron-LM %.2f, interlaced over interlaced-block %.2f; 1.9 and 1.5 "
+          "in the paper",
+          all ? x[0].s / x[1].s : NAN, all ? x[1].s / x[2].s : NAN);
+  prog_free(src);
+}
+
+// ---- one device ----------------------------------------------------------------------------------------------
+static outcome at_length(i64 seq, const char *line) {
+  return run_once(&(setting_opts){.model = "gpt3-1.3b",
+                                  .machine = "1x1 v100",
+                                  .half = true,
+                                  .optim = OPTIM_ADAM,
+                                  .batch = 1,
+                                  .seq = seq},
+                  STAGE_FIRST, line);
+}
+
+// In steps of 128; longer sequences take more memory.
+static i64 longest(const char *line) {
+  i64 fits = 0, large = 512;
+  while (fits + 1 < large) {
+    const i64 mid = fits + (large - fits) / 2;
+    if (at_length(128 * mid, line).fits)
+      fits = mid;
+    else
+      large = mid;
+  }
+  return 128 * fits;
+}
+
+static bool known(ctx *c, const char *line) {
+  strategy_set set;
+  const bool ok = strategy_parse(c, ctx_arena(c), line, &set);
+  diag_clear(c);
+  return ok;
+}
+
+static void one_device(ctx *c, verdict *v) {
+  static const char *const way[] = {"recompute=full",
+                                    "recompute=none",
+                                    "recompute=selective",
+                                    "coshard=2",
+                                    "coshard=4",
+                                    "coshard=8",
+                                    "coshard=16",
+                                    "coshard=4 recompute=full",
+                                    "coshard=16 recompute=full",
+                                    "offload=params+grads+states",
+                                    "offload=params+grads+states recompute=full"};
+  i64 base = 0, most = 0, offload = 0;
+  printf("GPT-3 1.3B on one V100-32GB, batch 1: the longest sequence\n  %-44s %8s %6s %8s\n", "", "tokens",
+         "over", "step s");
+  for (u32 k = 0; k < COUNT_OF(way); k++) {
+    if (!known(c, way[k])) {
+      printf("  %-44s not in Heddle\n", way[k]);
+      continue;
+    }
+    const i64 n = longest(way[k]);
+    if (!k) base = n;
+    if (strstr(way[k], "coshard")) most = MAX(most, n);
+    if (strstr(way[k], "offload")) offload = MAX(offload, n);
+    printf("  %-44s %8lld %6.2f %8.2f\n", way[k], (long long)n, (double)n / (double)base,
+           n ? at_length(n, way[k]).s : 0);
+  }
+  require(v, most > base, "co-shard trains it: %.2f times the sequence of recompute=full, 1.7 in the paper",
+          (double)most / (double)base);
+  if (offload) printf("over offload: %.2f, 1.2 in the paper\n", (double)most / (double)offload);
+}
+
+void reproduce_superscaler(ctx *c, verdict *v) {
+  printf("== SuperScaler: 32 V100 (%s), each system at its own best plan; gain: of SuperScaler's new plan "
+         "over it\n",
+         cluster);
+  compare(c, v, "Swin", "swin-1.8b", 512, 0, long_input, COUNT_OF(long_input), 3.5);
+  compare(c, v, "Swin, images of 1344", "swin-1.8b", 512, 1344, long_input, COUNT_OF(long_input), 3.5);
+  compare(c, v, "GPT-3", "gpt3-1.3b", 512, 0, long_input, COUNT_OF(long_input), 1.5);
+  compare(c, v, "GPT-3, 16384 tokens", "gpt3-1.3b", 512, 16384, long_input, COUNT_OF(long_input), 1.5);
+  compare(c, v, "mBART", "mbart-4.7b", 512, 0, words, COUNT_OF(words), 2.8);
+  compare(c, v, "AlphaFold2", "alphafold2:recycle=3", 128, 0, fold, COUNT_OF(fold), 1.4);
+  compare(c, v, "AlphaFold2, wider", "alphafold2:recycle=3,hidden=1536,heads=48,pair=768,ffn=6144", 128, 0,
+          fold, COUNT_OF(fold), 1.4);
+  interlacing(c, v);
+  one_device(c, v);
+  printf("\n");
+}

@@ -1,0 +1,137 @@
+// test_plan_table.c - the published parallel plans, one row each: made on a small model, verified against one device, and
+// written down. docs/plans.md has the table as it comes out here; HEDDLE_BLESS=1 writes it anew.
+//
+// A row that needs a choice or a schedule that does not exist says no. When there is one, it is tried.
+#include "front/front.h"
+#include "plan/plan.h"
+#include "test.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define GPT  "gpt2:layers=4,hidden=32,heads=4,vocab=64,positions=16"
+#define MOE  "moe-8x125m:layers=2,hidden=32,heads=4,head_dim=8,ffn=64,vocab=64,positions=16,experts=4"
+#define BART "mbart-large:layers=2,hidden=32,heads=4,head_dim=8,ffn=64,vocab=96,positions=16"
+#define FOLD "alphafold2:layers=4,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8"
+
+static const char *const file = "docs/plans.md",
+                         *const begin = "<!-- table of plans, from tests/unit/test_plan_table.c -->\n",
+                         *const end = "<!-- end of table -->\n";
+typedef struct {
+  const char *plan, *model;
+  i64 seq;
+  const char *strategy;
+  const char *needs, *schedule; // choice and schedule that it needs; NULL: none
+} row;
+static const row rows[] = {
+    {"data parallelism", GPT, 16, "dp=4", NULL, NULL},
+    {"tensor parallelism", GPT, 16, "tp=4", NULL, NULL},
+    {"pipeline: GPipe", GPT, 16, "pp=4 mb=4 schedule=gpipe", NULL, "gpipe"},
+    {"pipeline: 1F1B", GPT, 16, "pp=4 mb=8", NULL, "1f1b"},
+    {"pipeline: interleaved 1F1B", GPT, 16, "pp=2 mb=4 v=2 schedule=interleaved", NULL, "interleaved"},
+    {"pipeline: Chimera", GPT, 16, "pp=4 mb=4 schedule=chimera", NULL, "chimera"},
+    {"pipeline: PipeDream", GPT, 16, "pp=4 mb=4 schedule=pipedream", NULL, "pipedream"},
+    {"sequence parallelism", GPT, 16, "tp=4 sp", "sp", NULL},
+    {"Megatron-LM's hybrid", GPT, 16, "dp=2 tp=2 pp=2 mb=4 sp", "sp", NULL},
+    {"ZeRO 1", GPT, 16, "dp=4 zero=1", "zero", NULL},
+    {"ZeRO 2", GPT, 16, "dp=4 mb=2 zero=2", "zero", NULL},
+    {"ZeRO 3", GPT, 16, "dp=4 mb=2 zero=3", "zero", NULL},
+    {"ZeRO-Offload", GPT, 16, "dp=2 mb=2 zero=2 offload=grads+states", "offload", NULL},
+    {"recomputation", GPT, 16, "dp=2 recompute=full", "recompute", NULL},
+    {"co-shard", GPT, 16, "dp=2 coshard=4", "coshard", NULL},
+    {"interlaced pipeline", BART, 8, "pp=4 mb=4 schedule=interlaced", NULL, "interlaced"},
+    {"3F1B", FOLD ",recycle=3", 8, "pp=2 mb=4 schedule=3f1b", NULL, "3f1b"},
+    {"DAP", FOLD, 8, "dp=2 tp=4 axial", "axial", NULL},
+    {"mixture of experts", MOE, 8, "dp=2 tp=2", NULL, NULL},
+    {"swap", GPT, 16, "dp=2 offload=acts", "offload", NULL},
+};
+
+static bool exists(const row *r) {
+  bool found = !r->needs;
+  u32 word;
+  for (u32 k = 0; k < CHOICE_COUNT && !found; k++) found = !strcmp(choice_get((choice_id)k)->name, r->needs);
+  return found && (!r->schedule || policy_schedule_named(r->schedule, &word));
+}
+
+typedef struct {
+  u32 ranks;
+  u64 elements;
+} made;
+
+static bool make(const row *r, made *out) {
+  enum { BATCH = 8 };
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  prog *p = front_load(c, r->model, &(front_opts){.batch = BATCH, .seq = r->seq, .loss = true});
+  planner *pl = p ? planner_new(p) : NULL;
+  strategy_set said;
+  hybrid_opts h = {.said = &said, .train = true, .optim = optim_default(OPTIM_ADAM), .keep_gradients = true};
+  verify_report v = {0};
+  plan *pn = NULL;
+  if (p && strategy_parse(c, a, r->strategy, &said) && strategy_one(c, &said, &h.s) &&
+      strategy_settle(c, &said, BATCH, true, &h.s))
+    pn = policy_hybrid(pl, a, &h);
+  prog *d = pn ? plan_apply(pl, pn, NULL) : NULL;
+  const bool ok =
+      d && plan_validate(d) && plan_verify(pl, pn, NULL, &(verify_opts){.seed = 7}, a, &v) && v.passed;
+  CHECK_MSG(ok, "%s: %s: %s", r->plan, r->strategy, diag_render(c, a));
+  if (ok) out->ranks = mesh_get(d->sp, (mesh){1})->nranks;
+  for (u32 k = 0; ok && k < v.nrows; k++) out->elements += (u64)v.row[k].elems;
+  prog_free(d);
+  planner_free(pl);
+  prog_free(p);
+  arena_free(a);
+  ctx_free(c);
+  return ok;
+}
+
+static char *read_all(arena *a) {
+  ctx *c = ctx_new();
+  file_view f;
+  char *s = NULL;
+  if (file_map(c, file, &f)) {
+    s = arena_strndup(a, (const char *)f.data, f.size);
+    file_unmap(&f);
+  }
+  ctx_free(c);
+  return s;
+}
+
+static void write_between(const char *doc, const char *from, const char *to, const char *text) {
+  FILE *f = fopen(file, "wb");
+  REQUIRE(f != NULL);
+  fwrite(doc, 1, (size_t)(from - doc), f);
+  fputs(text, f);
+  fputs(to, f);
+  fclose(f);
+}
+
+TEST(plan_table_is_what_the_document_says) {
+  arena *a = arena_new();
+  strbuf b = {.a = a};
+  u32 have = 0;
+  sb_put(&b, "| plan | Heddle | strategy | of | ranks | elements compared |\n|---|---|---|---|---|---|\n");
+  for (u32 k = 0; k < COUNT_OF(rows); k++) {
+    const row *r = &rows[k];
+    made x = {0};
+    if (exists(r) && make(r, &x)) {
+      have++;
+      sb_fmt(&b, "| %s | yes | `%s` | %.*s | %u | %llu |\n", r->plan, r->strategy,
+             (int)strcspn(r->model, ":"), r->model, x.ranks, (unsigned long long)x.elements);
+    } else {
+      sb_fmt(&b, "| %s | no: there is no %s `%s` | | | | |\n", r->plan, r->schedule ? "schedule" : "choice",
+             r->schedule ? r->schedule : r->needs);
+    }
+  }
+  sb_fmt(&b, "\n%u of %u; SuperScaler has 15 of the 18 that it lists.\n", have, (u32)COUNT_OF(rows));
+  sb_fmt(&b, "Models: `%s`, `%s`, `%s`, `%s`; 3F1B with `recycle=3`.\n", GPT, BART, FOLD, MOE);
+  const char *doc = read_all(a);
+  REQUIRE(doc != NULL);
+  const char *from = strstr(doc, begin), *to = from ? strstr(from, end) : NULL;
+  REQUIRE(to != NULL);
+  from += strlen(begin);
+  if (getenv("HEDDLE_BLESS"))
+    write_between(doc, from, to, sb_str(&b));
+  else
+    CHECK_STR(arena_strndup(a, from, (size_t)(to - from)), sb_str(&b));
+  arena_free(a);
+}
