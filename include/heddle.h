@@ -597,6 +597,9 @@ void heddle_run_fault(heddle_program *distributed, const heddle_fault *f); // as
 typedef struct heddle_profile heddle_profile;
 heddle_profile *heddle_profile_run(heddle_program *distributed, heddle_machine *m, const heddle_transport *t,
                                    const char *path);
+// For rank 0: fits every kind of event that the database has of the machine, so that heddle_machine_profiles answers events
+// that were not measured too, and says so (source "fitted"). What it was and how far off it is, is in p's report.
+bool heddle_profile_fit(heddle_profile *p, heddle_machine *m, const char *path);
 void heddle_profile_free(heddle_profile *p);
 const char *heddle_profile_report(heddle_profile *p, heddle_format f); // on rank 0
 // A machine file of the machine that this process runs on, as heddle_machine_load takes it, every figure with how it was

@@ -30,8 +30,9 @@ static bool measured(cost_model *k, const cost_event *e, cost_info *out) {
   cost_event_print(k->c, k->m, e, &key);
   const measured_event *x = machine_events_find(k->m->events, sb_str(&key));
   arena_release(k->a, mark);
-  if (x) *out = (cost_info){.ps = x->ps, .source = of[x->source], .spread = x->spread};
-  return x;
+  if (!x) return cost_fitted(k->m, k->c, k->a, e, out);
+  *out = (cost_info){.ps = x->ps, .source = of[x->source], .spread = x->spread};
+  return true;
 }
 
 // e NULL: only looks. measured_too: in what was measured, before the formulas.

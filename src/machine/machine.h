@@ -147,11 +147,24 @@ typedef struct {
   u32 count;     // repeats
   event_source source;
 } measured_event;
+// What events of one kind take, by their size: the sum of terms, 1, bytes, FLOP and members, each times ps of it (cost/fit.c).
+enum { FIT_TERMS = 4 };
+typedef struct {
+  const char *kind; // "matmul f32 on cpu-core", "all_reduce f32 on 1 node"
+  double ps[FIT_TERMS];
+  double least[FIT_TERMS], most[FIT_TERMS]; // of the events that it was made of
+  // Of events that it was not made of: two in three lie within ps * (1 +- spread); the furthest; on average. The last is not
+  // kept in a database.
+  double spread, worst, mean;
+  u32 count; // events
+} event_fit;
 typedef struct {
   const char *file;
   u32 n;
   const measured_event *row; // by key
   hmap by_key;               // hash -> number
+  u32 nfits;
+  event_fit *fit; // by kind
 } machine_events;
 
 typedef struct {
@@ -205,6 +218,9 @@ void event_db_close(event_db *db); // NULL is fine
 bool event_db_get(event_db *db, arena *a, const char *name, const char *versions, measured_event **rows,
                   u32 *n);
 bool event_db_put(event_db *db, const char *name, const char *versions, const measured_event *rows, u32 n);
+// The fits of one machine, which replace those that there are, and reading them: none where nobody has made any.
+bool event_db_put_fits(event_db *db, const char *name, const event_fit *f, u32 n);
+bool event_db_get_fits(event_db *db, arena *a, const char *name, event_fit **fits, u32 *n);
 // The times of the machine of this name become m->events. False and diagnostics: there are none, or the file is damaged.
 bool machine_events_read(machine *m, arena *a, const char *path);
 const measured_event *machine_events_find(const machine_events *e, const char *key); // NULL: not measured

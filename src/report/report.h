@@ -212,5 +212,5 @@ bool perfetto_write(ctx *c, const trace_source *t, const timeline_opts *o, const
 bool timeline_write(ctx *c, const trace_source *t, const timeline_opts *o, const char *path);
 
 // profile.c: what a measurement has added to a database of times
-void report_profile(report *r, const profile_report *p);
+void report_profile(report *r, arena *a, const profile_report *p);
 #endif
