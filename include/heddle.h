@@ -225,6 +225,9 @@ void heddle_machine_free(heddle_machine *m);
 // heddle_profile_run has made; or of layers, a CSV file, for every program that a plan makes on the machine. False and
 // diagnostics if it is malformed or damaged, or has nothing of the machine, or of a kind of device of it.
 bool heddle_machine_profiles(heddle_machine *m, const char *path);
+// A command that is asked what events take: it gets one a line and answers each with a line, microseconds, or "-"
+// (docs/profiles.md). What was measured comes first. It runs until the machine is freed.
+bool heddle_machine_predictor(heddle_machine *m, const char *command);
 const char *heddle_machine_print(heddle_machine *m); // as a file that reads back the same
 const char *heddle_machine_report(heddle_machine *m, heddle_format f);
 uint32_t heddle_machine_ranks(const heddle_machine *m);

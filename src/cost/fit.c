@@ -48,7 +48,7 @@ static const event_fit *fit_find(const machine_events *e, const char *kind) {
 const event_fit *cost_fit_of(const machine *m, ctx *c, arena *a, const cost_event *e) {
   const arena_mark_t mark = arena_mark(a);
   strbuf kind = {.a = a};
-  if (!m->events->nfits) return NULL;
+  if (!m->events || !m->events->nfits) return NULL;
   cost_event_kind(c, m, e, &kind);
   const event_fit *f = fit_find(m->events, sb_str(&kind));
   arena_release(a, mark);

@@ -179,10 +179,11 @@ typedef struct machine {
   const node_kind *node_kind;
   fabric_info fabric;
   distir_params distir;
-  const machine_dev *dev;         // [rank]
-  const u16 *node;                // [node] -> node kind
-  const machine_profile *profile; // NULL: none
-  const machine_events *events;   // NULL: none
+  const machine_dev *dev;              // [rank]
+  const u16 *node;                     // [node] -> node kind
+  const machine_profile *profile;      // NULL: none
+  const machine_events *events;        // NULL: none
+  struct machine_predictor *predictor; // NULL: none
 } machine;
 enum { MACHINE_RANKS_MAX = 1 << 20, MACHINE_NODE_MAX = 256 }; // ranks; devices of one node
 
@@ -204,7 +205,7 @@ u32 machine_presets(arena *a, const char *const **names); // carried by the libr
 bool machine_profile_parse(machine *m, arena *a, sym file, const char *text, size_t n);
 const char *machine_title(arena *a, const machine *m); // its name, and where measured times come from
 u64 machine_profile_hash(const machine *m);            // of all measured times; 0: there are none
-static inline bool machine_is_measured(const machine *m) { return m->profile || m->events; }
+static inline bool machine_is_measured(const machine *m) { return m->profile || m->events || m->predictor; }
 
 // A database of times of events: an SQLite file with one table, `events`, of (key, machine, versions, median_ps, spread,
 // count, source). What is put is there as a whole or not at all, whenever the process ends.
@@ -224,6 +225,17 @@ bool event_db_get_fits(event_db *db, arena *a, const char *name, event_fit **fit
 // The times of the machine of this name become m->events. False and diagnostics: there are none, or the file is damaged.
 bool machine_events_read(machine *m, arena *a, const char *path);
 const measured_event *machine_events_find(const machine_events *e, const char *key); // NULL: not measured
+
+// A program of the user's that is asked for times of events (predictor.c; docs/profiles.md): started by the shell, it gets one
+// event a line and answers each with a line, microseconds, or "-". wait_ms: for an answer; 0: PREDICTOR_WAIT_MS. False and a
+// diagnostic: it cannot be started.
+enum { PREDICTOR_WAIT_MS = 10000 };
+typedef struct machine_predictor machine_predictor;
+bool machine_predictor_start(machine *m, arena *a, const char *command, int wait_ms);
+void machine_predictor_stop(machine *m);                                          // there need be none
+const char *machine_predictor_command(const machine *m);                          // NULL: there is none
+typedef enum { PREDICTION_KNOWN, PREDICTION_NONE, PREDICTION_FAILED } predicted_how; // FAILED: with a diagnostic
+predicted_how machine_predict(const machine *m, ctx *c, const char *key, i64 *ps);   // from any thread
 
 // ---- questions (topology.c) ------------------------------------------------------------------------------
 static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {

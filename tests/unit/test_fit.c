@@ -98,6 +98,28 @@ static cost_info price(bed *b, i64 m, i64 k, i64 n) {
   return out;
 }
 
+// ---- another program ------------------------------------------------------------------------------------------
+TEST(predictor_is_asked_once_and_has_time) {
+  bed b = bed_new("1x2 a100", NULL, 1, 1);
+  REQUIRE(machine_predictor_start(b.m, b.a, "n=0; while read key; do n=$((n + 1)); echo $n; done", 0));
+  i64 ps = 0;
+  CHECK(machine_predict(b.m, b.c, "first", &ps) == PREDICTION_KNOWN && ps == 1000000);
+  CHECK(machine_predict(b.m, b.c, "second", &ps) == PREDICTION_KNOWN && ps == 2000000);
+  CHECK(machine_predict(b.m, b.c, "first", &ps) == PREDICTION_KNOWN && ps == 1000000);
+  const cost_info x = price(&b, 64, 64, 96);
+  CHECK(x.source == COST_PREDICTED && x.ps == 3000000);
+  machine_predictor_stop(b.m);
+  REQUIRE(machine_predictor_start(b.m, b.a, "read key; echo -; exec sleep 5", 50));
+  CHECK(machine_predict(b.m, b.c, "first", &ps) == PREDICTION_NONE);
+  CHECK(machine_predict(b.m, b.c, "second", &ps) == PREDICTION_FAILED);
+  CHECK_MSG(diag_count(b.c) == 1 && strstr(diag_get(b.c, 0).message, "no answer within 0.05 s"), "%s",
+            diag_render(b.c, b.a));
+  CHECK(machine_predict(b.m, b.c, "third", &ps) == PREDICTION_FAILED); // told again, not asked again
+  CHECK(strstr(diag_get(b.c, 1).message, "no answer within 0.05 s"));
+  machine_predictor_stop(b.m);
+  bed_free(&b);
+}
+
 TEST(fit_answers_what_was_not_measured) {
   bed b = bed_new("1x2 a100", NULL, 1, 1), plain = bed_new("1x2 a100", NULL, 1, 1);
   const char *path = arena_printf(b.a, "%s/fit-%d.db", test_build(), (int)getpid());
