@@ -399,6 +399,9 @@ heddle_search *heddle_search_run(heddle_program *p, heddle_machine *m, const hed
 void heddle_search_free(heddle_search *f);
 uint32_t heddle_search_count(const heddle_search *f);              // plans that fit, best first
 heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index); // NULL past the end
+// What the best n plans took, ps of a step each, 0 where one was not run: told in the report, beside what was predicted.
+// *best: the index of the fastest. False and a diagnostic: none was run.
+bool heddle_search_measured(heddle_search *f, uint32_t n, const int64_t *ps, uint32_t *best);
 const char *heddle_search_report(heddle_search *f, heddle_format format);
 // A search that is dealt out over machines (docs/parts.md): each evaluates a part, and the reports of all parts
 // merged are those of the whole search. What a part found, as a file; NULL and a diagnostic if it cannot be made.

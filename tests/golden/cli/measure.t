@@ -89,3 +89,26 @@ $ heddle machines dgx-2 --launcher mpirun
 error[E0801]: --launcher applies to `heddle machines probe` only
   hint: leave it out, or heddle machines probe
 [2]
+## The best plans of a search, run and ranked again by what they took. The plan that is written is the fastest of them.
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --measure 2 -o measured.plan >ranked.txt; sed -nE '/^measured plans/,/^$/s/ +[0-9.]+ [mu]?s +[0-9.]+ [mu]?s +[-+]?[0-9.,]+ % +/ ~ /p' ranked.txt | sort; grep -c '^heddle-plan' measured.plan
+dp=1 tp=1 pp=2 ~ 2
+dp=1 tp=2 pp=1 ~ 1
+1
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --measure 2 --json | sed -nE 's/.*"predicted_rank": ([0-9]+).*/\1/p' | sort
+1
+2
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --machine '1x2 cpu-core' --measure 2
+error[E0801]: --measure runs training steps
+  hint: add --train
+[2]
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --measure 2 -o -
+error[E0801]: --measure prints what it has measured: the plan cannot go to standard output
+  hint: -o best.plan
+[2]
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --measure 2 --auto
+error[E0801]: --measure does not go with --auto
+  hint: leave out one of them
+[2]
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --measure 0
+error[E0801]: --measure must be an integer, 1 or more; got '0'
+[2]
