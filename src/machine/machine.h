@@ -232,10 +232,14 @@ const measured_event *machine_events_find(const machine_events *e, const char *k
 enum { PREDICTOR_WAIT_MS = 10000 };
 typedef struct machine_predictor machine_predictor;
 bool machine_predictor_start(machine *m, arena *a, const char *command, int wait_ms);
-void machine_predictor_stop(machine *m);                                          // there need be none
-const char *machine_predictor_command(const machine *m);                          // NULL: there is none
-typedef enum { PREDICTION_KNOWN, PREDICTION_NONE, PREDICTION_FAILED } predicted_how; // FAILED: with a diagnostic
-predicted_how machine_predict(const machine *m, ctx *c, const char *key, i64 *ps);   // from any thread
+void machine_predictor_stop(machine *m);                 // there need be none
+const char *machine_predictor_command(const machine *m); // NULL: there is none
+typedef enum {
+  PREDICTION_KNOWN,
+  PREDICTION_NONE,
+  PREDICTION_FAILED
+} predicted_how; // FAILED: with a diagnostic
+predicted_how machine_predict(const machine *m, ctx *c, const char *key, i64 *ps); // from any thread
 
 // ---- questions (topology.c) ------------------------------------------------------------------------------
 static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {
