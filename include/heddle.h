@@ -225,6 +225,9 @@ void heddle_machine_free(heddle_machine *m);
 // heddle_profile_run has made; or of layers, a CSV file, for every program that a plan makes on the machine. False and
 // diagnostics if it is malformed or damaged, or has nothing of the machine, or of a kind of device of it.
 bool heddle_machine_profiles(heddle_machine *m, const char *path);
+// A command that is asked what events take: it gets one a line and answers each with a line, microseconds, or "-"
+// (docs/profiles.md). What was measured comes first. It runs until the machine is freed.
+bool heddle_machine_predictor(heddle_machine *m, const char *command);
 const char *heddle_machine_print(heddle_machine *m); // as a file that reads back the same
 const char *heddle_machine_report(heddle_machine *m, heddle_format f);
 uint32_t heddle_machine_ranks(const heddle_machine *m);
@@ -396,6 +399,9 @@ heddle_search *heddle_search_run(heddle_program *p, heddle_machine *m, const hed
 void heddle_search_free(heddle_search *f);
 uint32_t heddle_search_count(const heddle_search *f);              // plans that fit, best first
 heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index); // NULL past the end
+// What the best n plans took, ps of a step each, 0 where one was not run: told in the report, beside what was predicted.
+// *best: the index of the fastest. False and a diagnostic: none was run.
+bool heddle_search_measured(heddle_search *f, uint32_t n, const int64_t *ps, uint32_t *best);
 const char *heddle_search_report(heddle_search *f, heddle_format format);
 // A search that is dealt out over machines (docs/parts.md): each evaluates a part, and the reports of all parts
 // merged are those of the whole search. What a part found, as a file; NULL and a diagnostic if it cannot be made.
@@ -597,6 +603,9 @@ void heddle_run_fault(heddle_program *distributed, const heddle_fault *f); // as
 typedef struct heddle_profile heddle_profile;
 heddle_profile *heddle_profile_run(heddle_program *distributed, heddle_machine *m, const heddle_transport *t,
                                    const char *path);
+// For rank 0: fits every kind of event that the database has of the machine, so that heddle_machine_profiles answers events
+// that were not measured too, and says so (source "fitted"). What it was and how far off it is, is in p's report.
+bool heddle_profile_fit(heddle_profile *p, heddle_machine *m, const char *path);
 void heddle_profile_free(heddle_profile *p);
 const char *heddle_profile_report(heddle_profile *p, heddle_format f); // on rank 0
 // A machine file of the machine that this process runs on, as heddle_machine_load takes it, every figure with how it was

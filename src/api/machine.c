@@ -2,8 +2,13 @@
 #include "api/internal.h"
 #include "machine/machine.h"
 
+static void fini(object *o) {
+  heddle_machine *m = (heddle_machine *)o;
+  if (m->m) machine_predictor_stop(m->m);
+}
+
 static heddle_machine *load(heddle_session *s, const char *spec) {
-  heddle_machine *m = object_new(s, sizeof *m, NULL);
+  heddle_machine *m = object_new(s, sizeof *m, fini);
   m->m = machine_load(s->c, m->o.a, spec);
   if (m->m) return m;
   object_drop(m);
@@ -28,6 +33,12 @@ static bool profiles(heddle_machine *m, const char *path) {
 bool heddle_machine_profiles(heddle_machine *m, const char *path) {
   if (!m) return false;
   API_RETURN(bool, false, m->o.s, profiles(m, path));
+}
+
+bool heddle_machine_predictor(heddle_machine *m, const char *command) {
+  if (!m || !command) return false;
+  machine_predictor_stop(m->m);
+  API_RETURN(bool, false, m->o.s, machine_predictor_start(m->m, m->o.a, command, 0));
 }
 
 void heddle_machine_free(heddle_machine *m) { object_drop(m); }

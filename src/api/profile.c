@@ -36,11 +36,15 @@ heddle_profile *heddle_profile_run(heddle_program *distributed, heddle_machine *
   if (!distributed || !m || !t || !path) return NULL;
   API_RETURN(heddle_profile *, NULL, distributed->o.s, measure(distributed, m, t, path));
 }
+bool heddle_profile_fit(heddle_profile *p, heddle_machine *m, const char *path) {
+  if (!p || !m || !path) return false;
+  API_RETURN(bool, false, p->o.s, profile_fit(p->o.s->c, p->o.a, m->m, path, &p->r));
+}
 void heddle_profile_free(heddle_profile *p) { object_drop(p); }
 
 static const char *describe(heddle_profile *p, heddle_format f) {
   report *r = report_new(p->o.a);
-  report_profile(r, &p->r);
+  report_profile(r, p->o.a, &p->r);
   return rendered(p->o.a, r, f);
 }
 const char *heddle_profile_report(heddle_profile *p, heddle_format f) {

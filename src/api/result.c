@@ -144,7 +144,7 @@ static bool write_timeline(heddle_result *r, const char *path) {
       name[i] = alike[r->r.class_of_rank[i]] > 1
                     ? arena_printf(r->o.a, "rank %u of %u alike", i, alike[r->r.class_of_rank[i]])
                     : arena_printf(r->o.a, "rank %u", i);
-    return chrome_write(c, r->r.timeline, &(chrome_opts){.rank_name = name}, path);
+    return timeline_write(c, r->r.timeline, &(timeline_opts){.rank_name = name}, path);
   }
   diag(c, E_USAGE, (loc){0}, "the result has no timeline: ask for one when you simulate");
   return false;

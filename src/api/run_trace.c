@@ -44,7 +44,7 @@ static bool write_recording(heddle_run *r, const char *dir) {
   const u32 rank = t->nranks - 1;
   const char *path = arena_printf(o->a, "%s/rank%u.json", dir, rank);
   if (!make_folder(c, o->a, dir) ||
-      !chrome_write(c, t, &(chrome_opts){.no_arrows = true, .functions = true}, path))
+      !chrome_write(c, t, &(timeline_opts){.no_arrows = true, .functions = true}, path))
     return false;
   if (about.left_out && !rank) {
     diag(c, W_TRACE_CUT, loc_node(c, sym_of(c, path), (sym){0}, (sym){0}),

@@ -117,6 +117,22 @@ heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index) {
   API_RETURN(heddle_plan *, NULL, f->o.s, plan_at(f, index));
 }
 
+static bool measured(heddle_search *f, u32 n, const int64_t *ps, u32 *best) {
+  *best = 0;
+  for (u32 k = 0; k < n; k++)
+    if (ps[k] && (!ps[*best] || ps[k] < ps[*best])) *best = k;
+  f->about.nmeasured = n;
+  f->about.measured_ps = arena_dup(f->o.a, ps, n * sizeof *ps);
+  if (n && ps[*best]) return true;
+  diag(f->o.s->c, E_NO_PLAN, (loc){0}, "none of the best %u plans could be run", n);
+  diag_hint(f->o.s->c, "heddle run MODEL --strategy '%s' says why", strategy_str(f->o.a, &f->r.point[0].s));
+  return false;
+}
+bool heddle_search_measured(heddle_search *f, uint32_t n, const int64_t *ps, uint32_t *best) {
+  if (!f || !ps || !best || n > f->r.nfit) return false;
+  API_RETURN(bool, false, f->o.s, measured(f, n, ps, best));
+}
+
 // ---- reports ----------------------------------------------------------------------------------------------
 // Asks for the program of the best plan, so it waits until somebody asks.
 void search_tell_mfu(heddle_search *f) {

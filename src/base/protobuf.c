@@ -1,4 +1,4 @@
-// protobuf.c - protobuf's wire format, read in place. Not what messages mean.
+// protobuf.c - protobuf's wire format, read in place, and written. Not what messages mean.
 //
 // Idea: a reader is a cursor over one message. A field is announced with its number and wire type; scalars
 // are decoded, everything with a length is a span of the file. Lengths are 64-bit and checked against the
@@ -154,3 +154,32 @@ void pb_f32s(pb_reader *r, f32_vec *out, const char *what) {
   else if (n)
     memcpy(vec_push_n(r->f->a, out, (u32)(n / 4)), r->bytes.at, n); // the file's byte order is ours
 }
+
+// ---- writing --------------------------------------------------------------------------------------------
+void pb_put_varint(strbuf *b, u64 v) {
+  char text[10];
+  u32 n = 0;
+  for (; v > 127; v >>= 7) text[n++] = (char)((v & 127) | 128);
+  text[n++] = (char)v;
+  sb_putn(b, text, n);
+}
+
+void pb_put_uint(strbuf *b, u32 field, u64 v) {
+  pb_put_varint(b, (u64)field << 3 | PB_VARINT);
+  pb_put_varint(b, v);
+}
+
+void pb_put_fixed64(strbuf *b, u32 field, u64 v) {
+  char text[8];
+  for (u32 k = 0; k < 8; k++) text[k] = (char)(v >> 8 * k);
+  pb_put_varint(b, (u64)field << 3 | PB_64);
+  sb_putn(b, text, sizeof text);
+}
+
+void pb_put_bytes(strbuf *b, u32 field, const char *v, size_t n) {
+  pb_put_varint(b, (u64)field << 3 | PB_BYTES);
+  pb_put_varint(b, n);
+  sb_putn(b, v, n);
+}
+
+void pb_put_text(strbuf *b, u32 field, const char *text) { pb_put_bytes(b, field, text, strlen(text)); }

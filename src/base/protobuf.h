@@ -1,4 +1,4 @@
-// protobuf.h - reading protobuf's wire format in place. Part of base.h.
+// protobuf.h - protobuf's wire format: read in place, and written. Part of base.h.
 #ifndef HEDDLE_BASE_PROTOBUF_H
 #define HEDDLE_BASE_PROTOBUF_H
 #include "base/base.h"
@@ -40,4 +40,11 @@ void pb_f32s(pb_reader *r, f32_vec *out, const char *what);
 bool pb_is(const pb_span *s, const char *text);
 bool pb_bad(pb_file *f, const u8 *at, const char *fmt, ...)
     PRINTF_LIKE(3, 4); // a diagnostic at the byte; always false
+
+// ---- writing --------------------------------------------------------------------------------------------
+void pb_put_varint(strbuf *b, u64 v);
+void pb_put_uint(strbuf *b, u32 field, u64 v);
+void pb_put_fixed64(strbuf *b, u32 field, u64 v);
+void pb_put_bytes(strbuf *b, u32 field, const char *v, size_t n); // text, or a message that is complete
+void pb_put_text(strbuf *b, u32 field, const char *text);
 #endif

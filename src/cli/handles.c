@@ -50,7 +50,9 @@ bool optimizer_of(cli *x, heddle_optimizer *o) {
 heddle_machine *machine_of(cli *x) {
   if (x->machine) {
     heddle_machine *m = heddle_machine_load(x->s, x->machine);
-    if (!m || !x->profiles || heddle_machine_profiles(m, x->profiles)) return m;
+    if (m && (!x->profiles || heddle_machine_profiles(m, x->profiles)) &&
+        (!x->predictor || heddle_machine_predictor(m, x->predictor)))
+      return m;
     heddle_machine_free(m);
     return NULL;
   }

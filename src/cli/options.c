@@ -2,7 +2,7 @@
 //
 // --name VALUE and --name=VALUE are the same; -o is --output. Everything wrong is said in the form of the
 // library's diagnostics, before anything is done.
-#include "cli/cli.h"
+#include "cli/run.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -293,6 +293,24 @@ bool options_parse(cli *x, const command *c, int argc, char **argv) {
   if ((int)x->noperands < c->least && !x->help)
     return usage_error(hint, "`heddle %s` needs %s", c->name, c->operands);
   return true;
+}
+
+int options_of_model(const cli *x, const char **out) {
+  int n = 0;
+  if (x->operand) out[n++] = x->operand;
+  for (int i = 1; i < x->argc; i++) {
+    const char *word = x->argv[i], *eq = strchr(word, '=');
+    if (word[0] != '-' || word[1] != '-') continue;
+    const size_t len = eq ? (size_t)(eq - word - 2) : strlen(word + 2);
+    for (int k = 0; k < noptions; k++) {
+      const option *o = &options[k];
+      if (!(o->groups & G_MODEL) || strlen(o->name) != len || memcmp(o->name, word + 2, len)) continue;
+      out[n++] = word;
+      if (o->kind != FLAG && !eq && i + 1 < x->argc) out[n++] = x->argv[++i];
+      break;
+    }
+  }
+  return n;
 }
 
 // ---- questions of `heddle trace` ------------------------------------------------------------------------

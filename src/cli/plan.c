@@ -1,5 +1,5 @@
 // plan.c - heddle plan MODEL: searches, ranks, and writes the best plan.
-#include "cli/cli.h"
+#include "cli/run.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static bool write_plan(cli *x, const char *text) {
 
 // A part goes into a file, and what is asked of a search is asked of the whole.
 static bool part_agrees(const cli *x) {
-  const char *question = x->why ? "--why" : x->what_if ? "--what-if" : NULL;
+  const char *question = x->why ? "--why" : x->what_if ? "--what-if" : x->measure.given ? "--measure" : NULL;
   if (!x->part.n) return true;
   if (question)
     return usage_error("leave out one of them", "%s needs a whole search, but --part evaluates a part of one",
@@ -82,11 +82,16 @@ static bool plan_automatic(cli *x, heddle_machine *m, heddle_program *model, con
 
 // What --auto does not go with.
 static bool automatic_agrees(const cli *x) {
-  const char *other = x->annotate  ? "annotate"
-                      : x->part.n  ? "part"
-                      : x->why     ? "why"
-                      : x->what_if ? "what-if"
-                                   : NULL;
+  const char *other = x->annotate        ? "annotate"
+                      : x->part.n        ? "part"
+                      : x->why           ? "why"
+                      : x->what_if       ? "what-if"
+                      : x->measure.given ? "measure"
+                                         : NULL;
+  if (x->measure.given && !x->train) return usage_error("add --train", "--measure runs training steps");
+  if (x->measure.given && !strcmp(x->output ? x->output : "", "-"))
+    return usage_error("-o best.plan",
+                       "--measure prints what it has measured: the plan cannot go to standard output");
   if (!x->automatic && x->constraints)
     return usage_error("heddle plan MODEL --auto --constraints FILE", "--constraints is for --auto");
   if (x->automatic && other)
@@ -116,8 +121,10 @@ bool cmd_plan(cli *x) {
   heddle_search *f = heddle_search_run(model, m, &o);
   if (!f) return false;
   if (x->part.n) return put_part(x, f);
+  uint32_t best = 0;
+  if (x->measure.given && !plans_measure(x, f, &best)) return false;
   if (x->output) {
-    const char *text = heddle_plan_print(heddle_search_plan(f, 0));
+    const char *text = heddle_plan_print(heddle_search_plan(f, best));
     if (!text || !write_plan(x, text)) return false;
     if (!strcmp(x->output, "-")) return true; // nothing else goes where the plan went
   }

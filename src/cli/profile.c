@@ -31,6 +31,7 @@ bool cmd_profile(cli *x) {
   heddle_transport t;
   if (!ranks_join(x, &t)) return false;
   heddle_profile *p = heddle_profile_run(d, m, &t, file);
+  if (p && x->fit && !t.link.rank && !heddle_profile_fit(p, m, file)) return ended(x, &t, false);
   return ended(x, &t, p && (t.link.rank || put(heddle_profile_report(p, format_of(x)))));
 }
 

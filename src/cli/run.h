@@ -7,6 +7,11 @@
 
 enum { PATH_SPACE = 4400 };
 bool own_path(char *path, size_t size); // of this program
+// The words of the command line that say what the model is, for another command; returns how many (options.c).
+int options_of_model(const cli *x, const char **out);
+// The best x->measure plans, run one after the other; *best: which was the fastest, 0 the one that the search has first.
+// False, and said: none could be run (measure.c).
+bool plans_measure(cli *x, heddle_search *f, uint32_t *best);
 
 // ---- launch.c ------------------------------------------------------------------------------------------------
 bool is_rank(void);                               // a launcher has started this process as one

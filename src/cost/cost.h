@@ -68,6 +68,11 @@ void cost_event_print(ctx *c, const machine *m, const cost_event *e, strbuf *out
 // The other way round, into `a`; printed again it is the same text. Work, flops and bytes are left out. False, without a
 // diagnostic: that is no event.
 bool cost_event_parse(ctx *c, arena *a, const char *text, cost_event *out);
+// ---- events that nobody has measured (fit.c) ------------------------------------------------------------
+// One fit for every kind of event of which rows have enough sizes, by kind, in `a`; *left: kinds that have too few. Rows that
+// are fitted themselves do not count. Returns how many.
+u32 cost_fit(ctx *c, arena *a, const measured_event *row, u32 n, event_fit **out, u32 *left);
+
 // Is it costed as communication, by bytes and placement?
 static inline bool cost_op_moves(opcode op) {
   return op_row_of(op)->flags & OPF_COMM && op != OP_shard && op != OP_partial;

@@ -22,16 +22,21 @@ void cost_extrapolates(cost_model *k, const cost_event *e, const eff_curve *curv
        eff_name(of));
 }
 
-static bool measured(cost_model *k, const cost_event *e, cost_info *out) {
+// What somebody has measured, else what the user's program says, else a fit through what was measured.
+static predicted_how measured(cost_model *k, const cost_event *e, cost_info *out) {
   static const cost_source of[] = {COST_EVENT, COST_SCALED, COST_FITTED};
-  if (!k->m->events || (e->where && e->where->n < 2)) return false;
+  if (!machine_is_measured(k->m) || (e->where && e->where->n < 2)) return PREDICTION_NONE;
   const arena_mark_t mark = arena_mark(k->a);
   strbuf key = {.a = k->a};
   cost_event_print(k->c, k->m, e, &key);
-  const measured_event *x = machine_events_find(k->m->events, sb_str(&key));
+  const measured_event *x = k->m->events ? machine_events_find(k->m->events, sb_str(&key)) : NULL;
+  predicted_how r = PREDICTION_NONE;
+  if (x)
+    *out = (cost_info){.ps = x->ps, .source = of[x->source], .spread = x->spread}, r = PREDICTION_KNOWN;
+  else if (k->m->predictor && (r = machine_predict(k->m, k->c, sb_str(&key), &out->ps)) == PREDICTION_KNOWN)
+    out->source = COST_PREDICTED;
   arena_release(k->a, mark);
-  if (x) *out = (cost_info){.ps = x->ps, .source = of[x->source], .spread = x->spread};
-  return x;
+  return r == PREDICTION_NONE && cost_fitted(k->m, k->c, k->a, e, out) ? PREDICTION_KNOWN : r;
 }
 
 // e NULL: only looks. measured_too: in what was measured, before the formulas.
@@ -46,10 +51,13 @@ static bool known(cost_model *k, bool measured_too, const cost_event *e, const u
   }
   if (!e) return false;
   *out = (cost_info){.spread = -1};
+  predicted_how how = PREDICTION_NONE;
   if (k->opts.predict && k->opts.predict(k->opts.arg, e, out))
-    out->source = COST_PREDICTED;
-  else if (!(measured_too && measured(k, e, out)) &&
-           !(e->where ? k->formulas->comm : k->formulas->compute)(k, e, at, out))
+    out->source = COST_PREDICTED, how = PREDICTION_KNOWN;
+  else if (measured_too)
+    how = measured(k, e, out);
+  if (how == PREDICTION_FAILED ||
+      (how == PREDICTION_NONE && !(e->where ? k->formulas->comm : k->formulas->compute)(k, e, at, out)))
     return false;
   assert(out->ps >= 0);
   const key_ref r = {k->event_words.n, n};

@@ -142,6 +142,10 @@ const seen_subgroups *transfers(cost_model *k, group from, group to, loc at);
 void cost_locate(cost_model *k, const cost_event *e, u32 rank, cost_info *io);
 void heddle_row(cost_model *k, const cost_event *e, u32 rank, cost_row *out); // of the cost model "heddle"
 
+// fit.c: the fit of the event's kind, NULL: there is none; and what it says of the event. a: for a moment.
+const event_fit *cost_fit_of(const machine *m, ctx *c, arena *a, const cost_event *e);
+bool cost_fitted(const machine *m, ctx *c, arena *a, const cost_event *e, cost_info *out);
+
 // roofline.c: arithmetic and memory traffic of a computation.
 typedef struct {
   const eff_curve *curve; // NULL: the peak

@@ -147,7 +147,13 @@ static void event_row(cost_model *k, const cost_event *e, const cost_info *io, c
   strbuf key = {.a = k->a};
   cost_event_print(k->c, k->m, e, &key);
   const measured_event *x = machine_events_find(k->m->events, sb_str(&key));
-  assert(x);
+  if (!x) {
+    const event_fit *f = cost_fit_of(k->m, k->c, k->a, e);
+    assert(f); // it gave the price
+    *out = (cost_row){io->source,        arena_printf(k->a, "fitted: %s", f->kind), {0}, f->spread, f->count,
+                      k->m->events->file};
+    return;
+  }
   *out = (cost_row){io->source, x->key, {0}, x->spread, x->count, k->m->events->file};
 }
 

@@ -216,18 +216,21 @@ static bool not_covered(const movement *v, u32 to, i64 found) {
 
 static const void *given(const movement *v, giver g) { return v->in[g.end].v->piece[g.member]->data; }
 
+// Where the first giver holds just this piece, nothing is copied.
+static bool take_whole(movement *v, u32 to) {
+  const holdings *op = v->out->p;
+  const end *e = v->n ? &v->in[v->list[0].end] : NULL;
+  if (!e || !eval_same(&e->p->at[v->list[0].member], &op->at[to], op->t->s.nd)) return false;
+  v->out->v->piece[to] = buf_share(e->v->piece[v->list[0].member]);
+  return true;
+}
+
 // The piece of `to` from what the givers hold, each element from the first giver.
 static bool put_together(movement *v, u32 to) {
   const holdings *op = v->out->p;
   const spot *s = &op->at[to];
   u32 nd = op->t->s.nd;
-  if (v->n) { // one that holds just this piece
-    const end *e = &v->in[v->list[0].end];
-    if (eval_same(&e->p->at[v->list[0].member], s, nd)) {
-      v->out->v->piece[to] = buf_share(e->v->piece[v->list[0].member]);
-      return true;
-    }
-  }
+  if (take_whole(v, to)) return true;
   bool even = true;
   for (u32 e = 0; e < v->nin; e++) even = even && v->in[e].p->even;
   arena_mark_t mark = arena_mark(v->m->scratch);
@@ -246,10 +249,12 @@ static bool put_together(movement *v, u32 to) {
   return found == s->elems || not_covered(v, to, found);
 }
 
-// The piece of `to` combined from all givers, in their order, rounded once.
+// The piece of `to` combined from all givers, in their order, rounded once. The sum of one summand is that summand: a
+// gradient that was accumulated over the microbatches is complete as it is.
 static bool combine(movement *v, u32 to) {
   const holdings *op = v->out->p;
   const spot *s = &op->at[to];
+  if (v->n == 1 && take_whole(v, to)) return true;
   arena_mark_t mark = arena_mark(v->m->scratch);
   buf *b = v->out->v->piece[to] = eval_buf(v->m, spot_bytes(op, to));
   void *acc = NEWN(v->m->scratch, u64, s->elems), *tmp = arena_alloc(v->m->scratch, (size_t)b->bytes);

@@ -2,8 +2,7 @@
 //
 // Idea: one row a time, known by its event, the machine and the versions of what was measured. A put is one
 // transaction, so that a process which ends in the middle of it leaves the rows of before.
-#include "machine/machine.h"
-#include <sqlite3.h>
+#include "machine/event_db.h"
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -15,34 +14,27 @@ static const char schema[] = "CREATE TABLE events (key TEXT NOT NULL, machine TE
                              "KEY (key, machine, versions)) "
                              "WITHOUT ROWID";
 
-struct event_db {
-  ctx *c;
-  sqlite3 *db;
-  sym file;
-};
-
 bool event_db_is(const void *start, size_t n) { return n >= 16 && !memcmp(start, "SQLite format 3", 16); }
 
-static loc in_file(const event_db *db) { return loc_text(db->c, db->file, 0, 0, NULL); }
+loc event_db_at(const event_db *db) { return loc_text(db->c, db->file, 0, 0, NULL); }
 
-// False, with what SQLite says of the file.
-static bool damaged(const event_db *db) {
+bool event_db_damaged(const event_db *db) {
   const int code = sqlite3_errcode(db->db);
   if (code == SQLITE_NOTADB) {
-    diag(db->c, E_PROFILE, in_file(db), "the file is no database of measured times: %s",
+    diag(db->c, E_PROFILE, event_db_at(db), "the file is no database of measured times: %s",
          sqlite3_errmsg(db->db));
     diag_hint(db->c, "name another one; `heddle profile ... -o FILE.db` makes it");
   } else if (code == SQLITE_CORRUPT) {
-    diag(db->c, E_PROFILE, in_file(db), "the database of measured times is damaged: %s",
+    diag(db->c, E_PROFILE, event_db_at(db), "the database of measured times is damaged: %s",
          sqlite3_errmsg(db->db));
     diag_hint(db->c, "rm %s; `heddle profile` measures anew", sym_str(db->c, db->file));
   } else
-    diag(db->c, E_PROFILE, in_file(db), "the database of measured times: %s", sqlite3_errmsg(db->db));
+    diag(db->c, E_PROFILE, event_db_at(db), "the database of measured times: %s", sqlite3_errmsg(db->db));
   return false;
 }
 
-static bool run(const event_db *db, const char *sql) {
-  return sqlite3_exec(db->db, sql, NULL, NULL, NULL) == SQLITE_OK || damaged(db);
+bool event_db_do(const event_db *db, const char *sql) {
+  return sqlite3_exec(db->db, sql, NULL, NULL, NULL) == SQLITE_OK || event_db_damaged(db);
 }
 
 // The figure that a pragma answers; -1 and a diagnostic.
@@ -52,7 +44,7 @@ static i64 ask(const event_db *db, const char *sql) {
   if (sqlite3_prepare_v2(db->db, sql, -1, &q, NULL) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW)
     x = sqlite3_column_int64(q, 0);
   else
-    damaged(db);
+    event_db_damaged(db);
   sqlite3_finalize(q);
   return x;
 }
@@ -66,12 +58,12 @@ static bool prepare(const event_db *db, bool create) {
     snprintf(sql, sizeof sql,
              "BEGIN IMMEDIATE; PRAGMA application_id = %d; PRAGMA user_version = %d; %s; COMMIT", APPLICATION,
              LAYOUT, schema);
-    return run(db, sql);
+    return event_db_do(db, sql);
   }
   const i64 application = ask(db, "PRAGMA application_id"), form = ask(db, "PRAGMA user_version");
   if (application < 0 || form < 0) return false;
   if (application != APPLICATION || form != LAYOUT) {
-    diag(db->c, E_PROFILE, in_file(db),
+    diag(db->c, E_PROFILE, event_db_at(db),
          application == APPLICATION
              ? "the table of measured times is of version %lld; this Heddle reads version %d"
              : "the database holds no measured times (its application is %lld, not %d)",
@@ -85,9 +77,9 @@ static bool prepare(const event_db *db, bool create) {
             sqlite3_step(q) == SQLITE_ROW;
   const char *said = ok ? (const char *)sqlite3_column_text(q, 0) : NULL;
   if (!ok)
-    damaged(db);
+    event_db_damaged(db);
   else if (!said || strcmp(said, "ok")) {
-    diag(db->c, E_PROFILE, in_file(db), "the database of measured times is damaged: %s",
+    diag(db->c, E_PROFILE, event_db_at(db), "the database of measured times is damaged: %s",
          said ? said : "no answer");
     diag_hint(db->c, "rm %s; `heddle profile` measures anew", sym_str(db->c, db->file));
     ok = false;
@@ -107,7 +99,7 @@ static bool cut_short(const event_db *db, const char *path) {
   const i64 page = head[16] == 0 && head[17] == 1 ? 65536 : head[16] << 8 | head[17];
   const i64 pages = (i64)head[28] << 24 | head[29] << 16 | head[30] << 8 | head[31];
   if (at.st_size >= page * pages) return false;
-  diag(db->c, E_PROFILE, in_file(db), "the database of measured times is cut short: %lld of %lld bytes",
+  diag(db->c, E_PROFILE, event_db_at(db), "the database of measured times is cut short: %lld of %lld bytes",
        (long long)at.st_size, (long long)(page * pages));
   diag_hint(db->c, "rm %s; `heddle profile` measures anew", sym_str(db->c, db->file));
   return true;
@@ -117,8 +109,9 @@ event_db *event_db_open(ctx *c, arena *a, const char *path, bool create) {
   event_db *db = NEW(a, event_db);
   *db = (event_db){.c = c, .file = sym_of(c, path)};
   const int flags = create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-  bool ok = sqlite3_open_v2(path, &db->db, flags, NULL) == SQLITE_OK || (db->db ? damaged(db) : false);
-  if (!db->db) diag(c, E_PROFILE, in_file(db), "out of memory");
+  bool ok =
+      sqlite3_open_v2(path, &db->db, flags, NULL) == SQLITE_OK || (db->db ? event_db_damaged(db) : false);
+  if (!db->db) diag(c, E_PROFILE, event_db_at(db), "out of memory");
   if (ok) sqlite3_busy_timeout(db->db, WAIT_MS);
   if (ok && !cut_short(db, path) && prepare(db, create)) return db;
   event_db_close(db);
@@ -148,7 +141,7 @@ static bool read_row(const event_db *db, arena *a, sqlite3_stmt *q, measured_eve
                       : x->ps < 0 || x->ps > INT64_MAX / 1024 ? "its time is out of range"
                       : !(x->spread >= 0 && x->spread < 1e6)  ? "its spread is out of range"
                                                               : NULL;
-  if (wrong) diag(db->c, E_PROFILE, in_file(db), "the row '%s': %s", x->key, wrong);
+  if (wrong) diag(db->c, E_PROFILE, event_db_at(db), "the row '%s': %s", x->key, wrong);
   return !wrong;
 }
 
@@ -177,7 +170,7 @@ bool event_db_get(event_db *db, arena *a, const char *name, const char *versions
     }
     ok = r == SQLITE_DONE;
   }
-  if (!ok) damaged(db);
+  if (!ok) event_db_damaged(db);
   sqlite3_finalize(q);
   *rows = v.v, *n = v.n;
   return ok;
@@ -186,7 +179,7 @@ bool event_db_get(event_db *db, arena *a, const char *name, const char *versions
 bool event_db_put(event_db *db, const char *name, const char *versions, const measured_event *rows, u32 n) {
   static const char sql[] = "INSERT OR REPLACE INTO events VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
   sqlite3_stmt *q = NULL;
-  if (!run(db, "BEGIN IMMEDIATE")) return false;
+  if (!event_db_do(db, "BEGIN IMMEDIATE")) return false;
   bool ok = sqlite3_prepare_v2(db->db, sql, -1, &q, NULL) == SQLITE_OK;
   for (u32 i = 0; i < n && ok; i++) {
     sqlite3_bind_text(q, 1, rows[i].key, -1, SQLITE_STATIC);
@@ -199,9 +192,9 @@ bool event_db_put(event_db *db, const char *name, const char *versions, const me
     ok = sqlite3_step(q) == SQLITE_DONE;
     sqlite3_reset(q);
   }
-  if (!ok) damaged(db);
+  if (!ok) event_db_damaged(db);
   sqlite3_finalize(q);
-  if (ok) return run(db, "COMMIT");
+  if (ok) return event_db_do(db, "COMMIT");
   sqlite3_exec(db->db, "ROLLBACK", NULL, NULL, NULL);
   return false;
 }
@@ -214,7 +207,7 @@ static void tell_machines(event_db *db, arena *a, const char *wanted) {
                          NULL) == SQLITE_OK)
     while (sqlite3_step(q) == SQLITE_ROW) sb_fmt(&has, "%s'%s'", has.n ? ", " : "", text_at(q, 0));
   sqlite3_finalize(q);
-  diag(db->c, E_PROFILE, in_file(db), "no measured times of the machine '%s'", wanted);
+  diag(db->c, E_PROFILE, event_db_at(db), "no measured times of the machine '%s'", wanted);
   if (has.n)
     diag_hint(db->c, "it has times of %s", sb_str(&has));
   else
@@ -226,12 +219,14 @@ bool machine_events_read(machine *m, arena *a, const char *path) {
   const char *name = sym_str(m->c, m->name);
   measured_event *rows;
   u32 n;
-  bool ok = db && event_db_get(db, a, name, NULL, &rows, &n);
+  machine_events *e = NEW(a, machine_events);
+  *e = (machine_events){.file = arena_strdup(a, path)};
+  bool ok =
+      db && event_db_get(db, a, name, NULL, &rows, &n) && event_db_get_fits(db, a, name, &e->fit, &e->nfits);
   if (ok && !n) tell_machines(db, a, name), ok = false;
   event_db_close(db);
   if (!ok) return false;
-  machine_events *e = NEW(a, machine_events);
-  *e = (machine_events){.file = arena_strdup(a, path), .n = n, .row = rows};
+  e->n = n, e->row = rows;
   for (u32 i = 0; i < n; i++) hmap_add(a, &e->by_key, hash_bytes(rows[i].key, strlen(rows[i].key), 0), i);
   m->events = e;
   return true;

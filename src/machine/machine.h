@@ -149,11 +149,24 @@ typedef struct {
   u32 count;     // repeats
   event_source source;
 } measured_event;
+// What events of one kind take, by their size: the sum of terms, 1, bytes, FLOP and members, each times ps of it (cost/fit.c).
+enum { FIT_TERMS = 4 };
+typedef struct {
+  const char *kind; // "matmul f32 on cpu-core", "all_reduce f32 on 1 node"
+  double ps[FIT_TERMS];
+  double least[FIT_TERMS], most[FIT_TERMS]; // of the events that it was made of
+  // Of events that it was not made of: two in three lie within ps * (1 +- spread); the furthest; on average. The last is not
+  // kept in a database.
+  double spread, worst, mean;
+  u32 count; // events
+} event_fit;
 typedef struct {
   const char *file;
   u32 n;
   const measured_event *row; // by key
   hmap by_key;               // hash -> number
+  u32 nfits;
+  event_fit *fit; // by kind
 } machine_events;
 
 typedef struct {
@@ -168,10 +181,11 @@ typedef struct machine {
   const node_kind *node_kind;
   fabric_info fabric;
   distir_params distir;
-  const machine_dev *dev;         // [rank]
-  const u16 *node;                // [node] -> node kind
-  const machine_profile *profile; // NULL: none
-  const machine_events *events;   // NULL: none
+  const machine_dev *dev;              // [rank]
+  const u16 *node;                     // [node] -> node kind
+  const machine_profile *profile;      // NULL: none
+  const machine_events *events;        // NULL: none
+  struct machine_predictor *predictor; // NULL: none
 } machine;
 enum { MACHINE_RANKS_MAX = 1 << 20, MACHINE_NODE_MAX = 256 }; // ranks; devices of one node
 
@@ -193,7 +207,7 @@ u32 machine_presets(arena *a, const char *const **names); // carried by the libr
 bool machine_profile_parse(machine *m, arena *a, sym file, const char *text, size_t n);
 const char *machine_title(arena *a, const machine *m); // its name, and where measured times come from
 u64 machine_profile_hash(const machine *m);            // of all measured times; 0: there are none
-static inline bool machine_is_measured(const machine *m) { return m->profile || m->events; }
+static inline bool machine_is_measured(const machine *m) { return m->profile || m->events || m->predictor; }
 
 // A database of times of events: an SQLite file with one table, `events`, of (key, machine, versions, median_ps, spread,
 // count, source). What is put is there as a whole or not at all, whenever the process ends.
@@ -207,9 +221,27 @@ void event_db_close(event_db *db); // NULL is fine
 bool event_db_get(event_db *db, arena *a, const char *name, const char *versions, measured_event **rows,
                   u32 *n);
 bool event_db_put(event_db *db, const char *name, const char *versions, const measured_event *rows, u32 n);
+// The fits of one machine, which replace those that there are, and reading them: none where nobody has made any.
+bool event_db_put_fits(event_db *db, const char *name, const event_fit *f, u32 n);
+bool event_db_get_fits(event_db *db, arena *a, const char *name, event_fit **fits, u32 *n);
 // The times of the machine of this name become m->events. False and diagnostics: there are none, or the file is damaged.
 bool machine_events_read(machine *m, arena *a, const char *path);
 const measured_event *machine_events_find(const machine_events *e, const char *key); // NULL: not measured
+
+// A program of the user's that is asked for times of events (predictor.c; docs/profiles.md): started by the shell, it gets one
+// event a line and answers each with a line, microseconds, or "-". wait_ms: for an answer; 0: PREDICTOR_WAIT_MS. False and a
+// diagnostic: it cannot be started.
+enum { PREDICTOR_WAIT_MS = 10000 };
+typedef struct machine_predictor machine_predictor;
+bool machine_predictor_start(machine *m, arena *a, const char *command, int wait_ms);
+void machine_predictor_stop(machine *m);                 // there need be none
+const char *machine_predictor_command(const machine *m); // NULL: there is none
+typedef enum {
+  PREDICTION_KNOWN,
+  PREDICTION_NONE,
+  PREDICTION_FAILED
+} predicted_how; // FAILED: with a diagnostic
+predicted_how machine_predict(const machine *m, ctx *c, const char *key, i64 *ps); // from any thread
 
 // ---- questions (topology.c) ------------------------------------------------------------------------------
 static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {

@@ -235,6 +235,10 @@ u64 machine_profile_hash(const machine *m) {
     const measured_event *x = &m->events->row[i];
     h = hash_bytes(x->key, strlen(x->key), hash_u64((u64)x->ps, h + 1));
   }
+  for (u32 i = 0; m->events && i < m->events->nfits; i++)
+    h = hash_bytes(m->events->fit[i].ps, sizeof m->events->fit[i].ps, h + 2);
+  const char *command = machine_predictor_command(m);
+  if (command) h = hash_bytes(command, strlen(command), h + 3);
   return h;
 }
 

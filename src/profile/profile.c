@@ -134,3 +134,19 @@ bool profile_program(const profile_job *j, ctx *c, arena *a, const prog *p, cons
   out->seconds = (double)(clock_ns() - begin) * 1e-9;
   return ok;
 }
+
+bool profile_fit(ctx *c, arena *a, const machine *m, const char *path, profile_report *out) {
+  measured_event *row;
+  event_fit *fit;
+  u32 n;
+  event_db *db = event_db_open(c, a, path, true);
+  bool ok = db && event_db_get(db, a, machine_name(m), NULL, &row, &n);
+  if (ok) {
+    out->fits = true;
+    out->nfits = cost_fit(c, a, row, n, &fit, &out->nthin);
+    out->fit = fit;
+    ok = event_db_put_fits(db, machine_name(m), fit, out->nfits);
+  }
+  event_db_close(db);
+  return ok;
+}

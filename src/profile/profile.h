@@ -56,6 +56,9 @@ typedef struct {
   const char *machine, *versions, *path;
   u32 nevents, nknown, nmeasured, nscaled, nleft; // nleft: that could not be measured with so few processes
   double seconds;
+  bool fits;        // were made: profile_fit
+  u32 nfits, nthin; // kinds of events that have one; that have too few sizes
+  const event_fit *fit;
 } profile_report;
 typedef struct {
   const char *path;     // of the database
@@ -64,6 +67,10 @@ typedef struct {
 // Measures what the database has not of this machine and these versions, and puts it there. False and diagnostics.
 bool profile_program(const profile_job *j, ctx *c, arena *a, const prog *p, const machine *m,
                      const profile_opts *o, profile_report *out);
+
+// Fits of all kinds of events that the database has of this machine, put there in place of older ones; for process 0. False
+// and diagnostics.
+bool profile_fit(ctx *c, arena *a, const machine *m, const char *path, profile_report *out);
 
 // ---- the machine (probe.c) -------------------------------------------------------------------------------
 // A machine file of the machine that this runs on, every figure with how it was measured. name: of the machine. NULL and

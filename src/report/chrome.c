@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
   ctx *c;
   const trace_source *t;
-  const chrome_opts *o;
+  const timeline_opts *o;
   strbuf *out;
   file_out *file; // NULL: all text stays in out
   arena *a, *tmp; // what is kept while writing; what a play takes
@@ -254,8 +254,8 @@ static void put_arrows(writer *w) {
   }
 }
 
-static void print_to(ctx *c, const trace_source *t, const chrome_opts *o, strbuf *out, file_out *file) {
-  static const chrome_opts plain = {.title = NULL};
+static void print_to(ctx *c, const trace_source *t, const timeline_opts *o, strbuf *out, file_out *file) {
+  static const timeline_opts plain = {.title = NULL};
   writer w = {.c = c, .t = t, .o = o ? o : &plain, .out = out, .file = file};
   w.a = arena_new();
   w.tmp = arena_new();
@@ -278,11 +278,11 @@ static void print_to(ctx *c, const trace_source *t, const chrome_opts *o, strbuf
   arena_free(w.a);
 }
 
-void chrome_print(ctx *c, const trace_source *t, const chrome_opts *o, strbuf *out) {
+void chrome_print(ctx *c, const trace_source *t, const timeline_opts *o, strbuf *out) {
   print_to(c, t, o, out, NULL);
 }
 
-bool chrome_write(ctx *c, const trace_source *t, const chrome_opts *o, const char *path) {
+bool chrome_write(ctx *c, const trace_source *t, const timeline_opts *o, const char *path) {
   arena *a = arena_new();
   strbuf out = {.a = a};
   file_out *f = file_begin(c, a, path);

@@ -73,6 +73,7 @@ static void tell_slice(const player *p, u32 side, u32 lane, const compare_slice 
                    .task = task_of(b, s),
                    .step = side || b->d->step == TRACE_NONE ? 0 : b->d->step,
                    .waited_ps = s->wait_ps,
+                   .match = s->meets ? 2 * s->meets + side : 0,
                    .from_lane = lane};
   e.from_ps = e.start_ps;
   if (lead && lead->lane) e.from_lane = lead->lane - 1, e.from_ps = lead->ps;
@@ -80,7 +81,7 @@ static void tell_slice(const player *p, u32 side, u32 lane, const compare_slice 
   if (!s->wait_ps) return;
   const u8 row = s->message ? COMPARE_BUBBLE : COMPARE_PEERS;
   e.kind = kind_of(b, sym_of(b->c, compare_row_name(row)), row, &(trace_origin){.node = {0}});
-  e.dur_ps = s->wait_ps, e.waited_ps = 0, e.from_lane = lane;
+  e.dur_ps = s->wait_ps, e.waited_ps = 0, e.match = 0, e.from_lane = lane;
   p->tell(p->arg, &e);
 }
 
@@ -167,10 +168,23 @@ static both *both_of(ctx *c, arena *a, const job_compare *d) {
   return b;
 }
 
+// Ranks do not begin a step at the same time.
+static i64 earliest(const both *b) {
+  i64 least = 0;
+  for (u32 k = 0; k < b->d->n; k++)
+    for (u32 side = 0; side < 2; side++)
+      for (u32 i = 0; i < b->d->rank[k].n[side]; i++) {
+        const compare_slice *s = &b->d->rank[k].slice[side][i];
+        if (compare_in_step(b->d, side, s)) least = MIN(least, s->start_ps - b->d->from_ps[side]);
+      }
+  return least;
+}
+
 bool compare_timeline(ctx *c, arena *a, const job_compare *d, const char *path) {
   const both *b = both_of(c, a, d);
   const char **name = ZNEWN(a, const char *, b->of.nranks);
   for (u32 k = 0; k < b->of.nranks; k++)
     name[k] = arena_printf(a, "rank %u, %s", k / 2, k % 2 ? "predicted" : "measured");
-  return chrome_write(c, &b->of, &(chrome_opts){.rank_name = name, .functions = true, .no_mark = true}, path);
+  const timeline_opts o = {.rank_name = name, .functions = true, .no_mark = true, .earliest_ps = earliest(b)};
+  return timeline_write(c, &b->of, &o, path);
 }

@@ -1,7 +1,40 @@
 // profile.c - what a measurement has added to a database of times.
 #include "report/internal.h"
+#include <stdlib.h>
 
-void report_profile(report *r, const profile_report *p) {
+// The furthest first: those that a user would measure himself.
+static int by_spread(const void *x, const void *y) {
+  const event_fit *a = *(const event_fit *const *)x, *b = *(const event_fit *const *)y;
+  return a->spread != b->spread ? (a->spread < b->spread ? 1 : -1) : strcmp(a->kind, b->kind);
+}
+
+static void report_fits(report *r, arena *a, const profile_report *p) {
+  static const column columns[] = {{"kind", "kind"},
+                                   {"count", "events"},
+                                   {"mean_error", "held out: mean"},
+                                   {"spread", "two in three"},
+                                   {"worst_error", "worst"}};
+  const event_fit **f = NEWN(a, const event_fit *, p->nfits + 1);
+  double mean = 0;
+  u64 events = 0;
+  for (u32 k = 0; k < p->nfits; k++) {
+    f[k] = &p->fit[k];
+    mean += f[k]->mean * f[k]->count, events += f[k]->count;
+  }
+  qsort(f, p->nfits, sizeof *f, by_spread);
+  report_fact(r, "fitted_kinds", "kinds fitted", cell_i(CELL_INT, p->nfits));
+  report_fact(r, "thin_kinds", "of too few sizes", cell_i(CELL_INT, p->nthin));
+  if (events) report_fact(r, "held_out_error", "held-out error", cell_x(CELL_SHARE, mean / (double)events));
+  report_table(r, "fits", columns, COUNT_OF(columns));
+  for (u32 k = 0; k < p->nfits; k++) {
+    const cell row[] = {cell_name(f[k]->kind, 60), cell_i(CELL_INT, f[k]->count),
+                        cell_x(CELL_SHARE, f[k]->mean), cell_x(CELL_SHARE, f[k]->spread),
+                        cell_x(CELL_SHARE, f[k]->worst)};
+    report_row(r, row);
+  }
+}
+
+void report_profile(report *r, arena *a, const profile_report *p) {
   report_fact(r, "machine", "machine", cell_text(p->machine));
   report_fact(r, "versions", "versions", cell_text(p->versions));
   report_fact(r, "events", "distinct events", cell_i(CELL_INT, p->nevents));
@@ -13,4 +46,5 @@ void report_profile(report *r, const profile_report *p) {
   report_fact(r, "left", NULL, cell_i(CELL_INT, p->nleft));
   report_fact(r, "time_ps", "time", cell_i(CELL_PS, (i64)(p->seconds * 1e12)));
   report_fact(r, "file", "in", cell_text(p->path));
+  if (p->fits) report_fits(r, a, p);
 }

@@ -185,7 +185,7 @@ typedef struct {
 const trace_question *trace_question_get(u32 index);               // NULL past the end
 const trace_question *trace_question_find(ctx *c, const char *id); // NULL and a diagnostic
 
-// ---- timelines (chrome.c) -----------------------------------------------------------------------------
+// ---- timelines (timeline.c, chrome.c, perfetto.c) -----------------------------------------------------------------------------
 // A timeline in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open: one process for
 // every rank, one thread for every stream; arrows join the events of one message or collective, up to 100,000
 // of them. Times are microseconds, exact to the picosecond. An event's name is its operator; its place in the
@@ -194,17 +194,23 @@ typedef struct {
   const char *title;            // of the whole; NULL: none
   const char *const *rank_name; // by rank; NULL: "rank 3"
   bool no_arrows;
-  bool functions; // events say which function of the program they are in
-  bool no_mark;   // it is no timeline of one job, and must not be read as one
-  u32 buffered;   // events held at a time; 0: a quarter of a million, 16 MiB. Changes the time it takes and
-                  // nothing else
-} chrome_opts;
-void chrome_print(ctx *c, const trace_source *t, const chrome_opts *o, strbuf *out); // o may be NULL
+  bool functions;  // events say which function of the program they are in
+  bool no_mark;    // it is no timeline of one job, and must not be read as one
+  i64 earliest_ps; // of all starts, where that is below 0
+  u32 buffered;    // events held at a time; 0: a quarter of a million, 16 MiB. Changes the time it takes and
+                   // nothing else
+} timeline_opts;
+void chrome_print(ctx *c, const trace_source *t, const timeline_opts *o, strbuf *out); // o may be NULL
 // To a file as it is made, in memory that does not grow with the events. The file appears whole or not at
 // all;
 // "-" is standard output. False and a diagnostic on failure.
-bool chrome_write(ctx *c, const trace_source *t, const chrome_opts *o, const char *path);
+bool chrome_write(ctx *c, const trace_source *t, const timeline_opts *o, const char *path);
+// The same slices in Perfetto's protobuf (perfetto.c), in nanoseconds. Of what is simulated it has also why a rank's first
+// stream stands still, and what the rank holds. Memory is by tracks alone: packets are written as they are played.
+bool perfetto_write(ctx *c, const trace_source *t, const timeline_opts *o, const char *path);
+// In the format that the file's name ends in, a row of timelines.def each; else the first of them.
+bool timeline_write(ctx *c, const trace_source *t, const timeline_opts *o, const char *path);
 
 // profile.c: what a measurement has added to a database of times
-void report_profile(report *r, const profile_report *p);
+void report_profile(report *r, arena *a, const profile_report *p);
 #endif

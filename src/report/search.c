@@ -272,6 +272,35 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_re
   }
 }
 
+// The plans that were run, the fastest first, those that did not run last: what was predicted beside it.
+static void put_measured(report *r, arena *a, const search_about *about, const search_result *s) {
+  static const column columns[] = {{"strategy", "measured plans"},
+                                   {"measured_ps", "measured"},
+                                   {"predicted_ps", "predicted"},
+                                   {"error", "error"},
+                                   {"predicted_rank", "predicted as"}};
+  const u32 n = about->nmeasured;
+  u32 *order = NEWN(a, u32, n + 1);
+  const i64 *ps = about->measured_ps;
+  for (u32 k = 0; k < n; k++) {
+    u32 at = k;
+    for (; at && ps[k] && (!ps[order[at - 1]] || ps[order[at - 1]] > ps[k]); at--) order[at] = order[at - 1];
+    order[at] = k;
+  }
+  report_table(r, "measured_plans", columns, COUNT_OF(columns));
+  for (u32 k = 0; k < n; k++) {
+    const search_point *at = &s->point[order[k]];
+    const i64 took = ps[order[k]];
+    const cell row[] = {cell_text(strategy_str(a, &at->s)), took ? cell_i(CELL_PS, took) : cell_none(),
+                        cell_i(CELL_PS, at->time_ps),
+                        took ? cell_signed(cell_x(CELL_SHARE, (double)at->time_ps / (double)took - 1))
+                             : cell_none(),
+                        cell_i(CELL_INT, order[k] + 1)};
+    report_row(r, row);
+  }
+  report_gap(r);
+}
+
 void report_search(report *r, arena *a, const search_about *about, const search_opts *o,
                    const search_result *s) {
   report_fact(r, "model", "model", cell_text(about->model));
@@ -290,6 +319,7 @@ void report_search(report *r, arena *a, const search_about *about, const search_
   report_gap(r);
   put_plans(r, a, o, s);
   report_gap(r);
+  if (about->nmeasured) put_measured(r, a, about, s);
   put_why(r, a, about, s);
   if (s->one_device_ps) report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device_ps));
   put_certificate(r, a, about, o, s);

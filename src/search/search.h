@@ -117,6 +117,8 @@ typedef struct {
   u32 ranks;
   batchnorm_stats batchnorm; // under the best plan
   const char *layers;        // of the best plan, by stage; NULL: of one stage, or not known
+  u32 nmeasured; // of the best plans of the search, what so many of them took when they were run, ps; 0: it was not
+  const i64 *measured_ps;
   double mfu; // of the best plan: arithmetic but for what is done again, over the peak; 0: not known
 } search_about;
 

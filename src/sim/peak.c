@@ -180,6 +180,21 @@ static void find_host_peaks(sim *s, sim_result *r) {
   arena_release(s->tmp, mark);
 }
 
+// The most that every rank class holds with every instruction of main.
+static void note_held(mem *m) {
+  sim *s = m->s;
+  const size_t all = s->nclasses * sizeof *s->held;
+  walk w;
+  walk_init(&w, m, 1, NULL, NULL);
+  walk_open_main(&w);
+  s->held = NEWN(s->a, i64, (size_t)s->main->body.n * s->nclasses + 1);
+  for (u32 k = 0; k < s->main->body.n; k++) {
+    memcpy(w.h.peak, w.h.cur, all);
+    walk_step(&w, k);
+    memcpy(s->held + (size_t)k * s->nclasses, w.h.peak, all);
+  }
+}
+
 void bytes_run(sim *s, sim_result *r) {
   mem m;
   mem_init(&m, s);
@@ -187,6 +202,8 @@ void bytes_run(sim *s, sim_result *r) {
   u32 *ask = ZNEWN(s->tmp, u32, s->main->body.n + 1), *next = ZNEWN(s->tmp, u32, s->nclasses + 1);
   walks = arena_mark(s->tmp);
   find_peaks(&m, r, ask, next);
+  arena_release(s->tmp, walks);
+  if (s->o->timeline) note_held(&m);
   arena_release(s->tmp, walks);
   if (!s->o->peak_only) count_at_peaks(&m, r, ask, next);
   arena_release(s->tmp, mark);

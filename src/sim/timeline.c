@@ -11,6 +11,9 @@ typedef struct {
   const sim_graph *c;
   const u32 *rank_of_class;
   const u32 *first_kind; // per function: number of its instruction 1
+  const i64 *held;       // as sim.held; NULL: not known
+  const u32 *class_of_rank;
+  u32 nclasses;
 } timeline;
 
 typedef struct {
@@ -21,7 +24,9 @@ typedef struct {
   u32 nmatch;
   u32 microbatch[64]; // of the calls around; deeper ones share the last
   u32 depth;
-  u32 task; // of the instruction of main
+  u32 task;  // of the instruction of main
+  u32 at;    // that instruction, from 1
+  u32 *told; // by rank: up to which of them what it holds was told; NULL: that is not known
 } player;
 
 static u32 *here(player *r) { return &r->microbatch[MIN(r->depth, COUNT_OF(r->microbatch) - 1)]; }
@@ -31,7 +36,19 @@ static const instr *instr_at(const player *r, const sim_graph *c, u32 node) {
 }
 
 static void meet(player *r, const sim_graph *c, u32 node) {
+  if (!r->depth) r->at = c->what[node];
   if (!r->depth && r->l->of.task) r->task = ir_task_at(r->l->p, c->what[node] - 1);
+}
+
+// The most that the rank holds in what it has issued since it was asked last. Told on its first stream alone.
+static i64 held_by(player *r, u32 rank, u32 strm) {
+  const timeline *l = r->l;
+  i64 most = 0;
+  if (!r->told || strm) return 0;
+  for (u32 k = MIN(r->told[rank], r->at - 1); k < r->at; k++)
+    most = MAX(most, l->held[(size_t)k * l->nclasses + l->class_of_rank[rank]]);
+  r->told[rank] = r->at;
+  return most;
 }
 
 static u32 rank_at(const timeline *l, const sim_graph *c, u32 k) {
@@ -58,7 +75,8 @@ static void record(void *arg, const sim_graph *c, u32 node, i64 start) {
                      .task = r->task,
                      .match = match,
                      .from_lane = lowest * l->of.nstreams + i->strm,
-                     .from_ps = start};
+                     .from_ps = start,
+                     .held_bytes = held_by(r, rank, i->strm)};
     r->tell(r->arg, &e);
   }
 }
@@ -79,6 +97,7 @@ static void play(const trace_source *s, arena *scratch, u32 from, u32 to, trace_
   const timeline *l = (const timeline *)s;
   arena_mark_t mark = arena_mark(scratch);
   player r = {.l = l, .from = from, .to = to, .tell = tell, .arg = arg, .microbatch = {TRACE_NONE}};
+  if (l->held) r.told = ZNEWN(scratch, u32, l->of.nranks);
   sim_watch w = {&r, record, enter, leave};
   i64 *x = ZNEWN(scratch, i64, l->c->nslot), *frame = NEWN(scratch, i64, l->c->frame);
   sim_flat_watched(l->c, x, frame, &w);
@@ -151,7 +170,10 @@ trace_source *timeline_of(sim *s, const sim_graph *c) {
                          .play = play},
                   .p = s->p,
                   .c = c,
-                  .rank_of_class = rank};
+                  .rank_of_class = rank,
+                  .held = s->held,
+                  .class_of_rank = arena_dup(s->a, s->class_of_rank, s->nranks * sizeof *s->class_of_rank),
+                  .nclasses = s->nclasses};
   describe_kinds(s, l);
   play(&l->of, s->tmp, 0, lanes, count_event, count);
   return &l->of;

@@ -9,15 +9,6 @@
 enum { FIELD_INT64 = 9, FIELD_UINT64 = 13, FIELD_BOOL = 27, FIELD_STRING = 29 }; // AttributeProto
 enum { WRITTEN = TRACE_ON_DEVICE | 1 << TRACE_OP | 1 << TRACE_CALL, FLUSHED = 1 << 18 };
 
-static void put_varint(strbuf *b, u64 v) {
-  for (; v > 127; v >>= 7) sb_char(b, (char)((v & 127) | 128));
-  sb_char(b, (char)v);
-}
-static void put_uint(strbuf *b, u32 field, u64 v) { put_varint(b, (u64)field << 3), put_varint(b, v); }
-static void put_bytes(strbuf *b, u32 field, const char *v, size_t n) {
-  put_varint(b, (u64)field << 3 | 2), put_varint(b, n), sb_putn(b, v, n);
-}
-
 typedef struct {
   strbuf node, attr; // of the node that is made
   strbuf out;
@@ -31,12 +22,12 @@ typedef struct {
 
 static void put_attr(writer *w, const char *name, u32 field, u64 v, const char *text) {
   w->attr.n = 0;
-  put_bytes(&w->attr, 1, name, strlen(name));
+  pb_put_bytes(&w->attr, 1, name, strlen(name));
   if (text)
-    put_bytes(&w->attr, field, text, strlen(text));
+    pb_put_bytes(&w->attr, field, text, strlen(text));
   else
-    put_uint(&w->attr, field, v);
-  put_bytes(&w->node, 10, w->attr.v, w->attr.n);
+    pb_put_uint(&w->attr, field, v);
+  pb_put_bytes(&w->node, 10, w->attr.v, w->attr.n);
 }
 
 static u32 type_of(const writer *w, u32 e) {
@@ -70,15 +61,15 @@ static void put_waits(writer *w, u32 e, u32 process) {
   const trace *t = w->t;
   for (u32 k = w->edge_at[e]; k < w->edge_at[e + 1]; k++)
     if (written(t, w->edge[k]->after, process))
-      put_uint(&w->node, w->edge[k]->data ? 5 : 4, w->edge[k]->after);
+      pb_put_uint(&w->node, w->edge[k]->data ? 5 : 4, w->edge[k]->after);
   if (t->graph) return;
-  if (w->previous[e] != TRACE_NONE) put_uint(&w->node, 4, w->previous[e]);
+  if (w->previous[e] != TRACE_NONE) pb_put_uint(&w->node, 4, w->previous[e]);
   if (TRACE_ON_DEVICE >> t->is[e] & 1 && t->cause[e] != e && written(t, t->cause[e], process))
-    put_uint(&w->node, 5, t->cause[e]);
+    pb_put_uint(&w->node, 5, t->cause[e]);
 }
 
 static void put_message(writer *w, const strbuf *b) {
-  put_varint(&w->out, b->n);
+  pb_put_varint(&w->out, b->n);
   sb_putn(&w->out, b->v, b->n);
   if (w->out.n < FLUSHED) return;
   file_put(w->file, w->out.v, w->out.n);
@@ -92,11 +83,11 @@ static void put_node(writer *w, u32 e, u32 process, i64 zero_ps) {
   const char *name = sym_str(w->c, trace_name(t, e));
   const u32 type = type_of(w, e);
   w->node.n = 0;
-  put_uint(&w->node, 1, e);
-  put_bytes(&w->node, 2, name, strlen(name));
-  put_uint(&w->node, 3, type);
+  pb_put_uint(&w->node, 1, e);
+  pb_put_bytes(&w->node, 2, name, strlen(name));
+  pb_put_uint(&w->node, 3, type);
   put_waits(w, e, process);
-  put_uint(&w->node, 6, start / 1000000), put_uint(&w->node, 7, dur / 1000000);
+  pb_put_uint(&w->node, 6, start / 1000000), pb_put_uint(&w->node, 7, dur / 1000000);
   put_attr(w, "is_cpu_op", FIELD_BOOL, !l->device, NULL);
   put_attr(w, l->device ? "stream" : "tid", FIELD_INT64, (u64)l->id, NULL);
   if (start % 1000000) put_attr(w, "start_ps", FIELD_INT64, start % 1000000, NULL);
@@ -130,9 +121,9 @@ bool trace_write_chakra(ctx *c, const trace *t, u32 process, const char *path, u
   }
   *nodes = 0;
   if ((w.file = file_begin(c, a, path))) {
-    put_bytes(&w.node, 1, version, strlen(version));
-    put_bytes(&w.attr, 1, by, strlen(by)), put_bytes(&w.attr, FIELD_STRING, schema, strlen(schema));
-    put_bytes(&w.node, 2, w.attr.v, w.attr.n);
+    pb_put_bytes(&w.node, 1, version, strlen(version));
+    pb_put_bytes(&w.attr, 1, by, strlen(by)), pb_put_bytes(&w.attr, FIELD_STRING, schema, strlen(schema));
+    pb_put_bytes(&w.node, 2, w.attr.v, w.attr.n);
     put_message(&w, &w.node);
     for (u32 e = 0; e < t->n; e++)
       if (written(t, e, process)) put_node(&w, e, process, zero), ++*nodes;

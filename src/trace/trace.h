@@ -258,6 +258,7 @@ typedef struct {
   // own, the event's own.
   u32 from_lane;
   i64 from_ps;
+  i64 held_bytes; // the most that its rank holds since the last event on its lane, with this one; 0: not said
   // Of what was executed:
   u32 step;
   i64 waited_ps;          // inside it, for data of other ranks; of what is no communication 0

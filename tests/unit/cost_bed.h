@@ -36,7 +36,7 @@ static void bed_free(bed *b) {
   ctx_free(b->c);
 }
 
-static layout split(bed *b, u8 axis, u8 dim, i64 stride) {
+static inline layout split(bed *b, u8 axis, u8 dim, i64 stride) {
   return layout_with_split(b->p->sp, (layout){0}, axis, dim, stride);
 }
 
@@ -46,8 +46,8 @@ static type matrix(bed *b, dtype t, i64 m, i64 n, layout l, group g) {
 }
 
 // One instruction in a function of its own; its costs in ps, of which what they are made of is the sum.
-static u32 cost_of(bed *b, opcode op, attrset at, const type *opd, u32 nopd, const type *res, u32 nres,
-                   group g, i64 *ps) {
+static inline u32 cost_of(bed *b, opcode op, attrset at, const type *opd, u32 nopd, const type *res, u32 nres,
+                          group g, i64 *ps) {
   func f = func_new(b->p, sym_of(b->c, "f"), (loc){0});
   u32 o[8];
   for (u32 i = 0; i < nopd; i++) o[i] = func_param(b->p, f, opd[i], (sym){0}, ROLE_INPUT);

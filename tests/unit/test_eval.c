@@ -368,6 +368,24 @@ TEST(eval_microbatches) {
   end();
 }
 
+// A gradient that was accumulated over the microbatches is complete as it is: it is the same elements, not their sum with
+// nothing, of which a negative zero would be a positive one.
+TEST(eval_join_of_one_summand_is_that_summand) {
+  restart();
+  u8 mb = axis("mb", 3, true);
+  attr at = over(mb);
+  value x = param("[4]", (group){0}, ROLE_INPUT);
+  B.coord = point_with(P, 0, mb, 0);
+  value p = put(OP_partial, 1, &x, ty("[4]+mb", (group){0}), 1, &at);
+  B.coord = 0;
+  value y = put(OP_join, 1, &p, ty("[4]", (group){0}), 1, &at);
+  ret(1, &y);
+  In[0] = (eval_array){.s = {.t = DT_F64, .nd = 1, .dim = {4}}, .data = (double[]){-0.0, -0.0, 1, -0.0}};
+  must_go(true);
+  for (u32 k = 0; k < 4; k++) CHECK(k == 2 || signbit(((const double *)Out[0].data)[k]));
+  end();
+}
+
 TEST(eval_time_must_be_fixed) {
   restart();
   u8 dp = axis("dp", 2, false);

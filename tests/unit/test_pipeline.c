@@ -150,7 +150,7 @@ static void check_slices(const char *said, const char *want, u32 buffered) {
   sim_result r = {0};
   CHECK_MSG(d && sim_run(c, a, d, NULL, &so, &r), "%s: %s", said, diag_render(c, a));
   strbuf text = {.a = a};
-  chrome_print(c, r.timeline, &(chrome_opts){.buffered = buffered}, &text);
+  chrome_print(c, r.timeline, &(timeline_opts){.buffered = buffered}, &text);
   CHECK_STR(slices(c, a, &text), want);
   prog_free(d);
   planner_free(pl);

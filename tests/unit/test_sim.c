@@ -694,12 +694,12 @@ TEST(sim_timeline_as_chrome_reads_it) {
   bed b = parsed(overlapped);
   sim_result r = simulated(&b, (sim_opts){.timeline = true});
   strbuf out = {.a = b.a};
-  chrome_print(b.c, r.timeline, &(chrome_opts){.title = "overlapped"}, &out);
+  chrome_print(b.c, r.timeline, &(timeline_opts){.title = "overlapped"}, &out);
   CHECK_GOLDEN("sim/overlapped.json", sb_str(&out));
   const json *j = json_parse(b.c, b.a, sym_of(b.c, "timeline"), out.v, out.n);
   for (u32 most = 1; most < 12; most++) { // however many events are held at a time
     strbuf again = {.a = b.a};
-    chrome_print(b.c, r.timeline, &(chrome_opts){.title = "overlapped", .buffered = most}, &again);
+    chrome_print(b.c, r.timeline, &(timeline_opts){.title = "overlapped", .buffered = most}, &again);
     CHECK_STR(sb_str(&again), sb_str(&out));
   }
   CHECK(j && json_get(j, "traceEvents")->n == 4 + 2 + 2 + 8 + 4);

@@ -60,6 +60,22 @@ $ heddle profile gpt2 --batch 8 --profiles times.db
 error[E0801]: --profiles needs --machine
   hint: add --machine, as `heddle sim` has it
 [2]
+## Sizes that nobody has measured, from those that somebody has. Two sizes of a kind are too few.
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=2' -o times.db --fit | grep -E '^(kinds|of too)'
+kinds fitted      0
+of too few sizes  17
+$ for n in 4 16 32 64 128; do heddle profile mlp-xs:layers=2,hidden=$n --batch 8 --strategy 'dp=1' --machine '1x2 cpu-core' -o times.db >/dev/null || exit; done; heddle profile mlp-xs:layers=2,hidden=24 --batch 8 --strategy 'dp=1' --machine '1x2 cpu-core' -o times.db --fit | sed -nE 's/^held-out error .*/held-out error ~/p; /^(matmul|relu) /s/ f32 on cpu-core  +[0-9]+( +[0-9.]+ %){3}$/ ~/p' | sort
+held-out error ~
+matmul ~
+relu ~
+$ heddle profile mlp-xs:layers=2,hidden=24 --batch 8 --strategy 'dp=1' --machine '1x2 cpu-core' -o times.db --fit --json | grep -oE '"((fitted|thin)_kinds": .*|kind": "(matmul|relu) [^:]*)' | sort
+"fitted_kinds": 11,
+"kind": "matmul f32 on cpu-core", "count"
+"kind": "relu f32 on cpu-core", "count"
+"thin_kinds": 6,
+$ heddle sim mlp-xs:layers=2,hidden=48 --batch 8 --train --strategy 'dp=1' --machine '1x2 cpu-core' --profiles times.db --json | grep -oE '"fitted: (matmul|relu) [^"]*"' | sort
+"fitted: matmul f32 on cpu-core"
+"fitted: relu f32 on cpu-core"
 ## This machine: a file that is a machine.
 $ heddle machines probe -o here.yaml && heddle machines here.yaml | sed -E 's/^machine .*/machine ~/; s/^about .*/about ~/' | grep -E '~|^device '
 machine ~
@@ -72,4 +88,27 @@ $ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=1' --mac
 $ heddle machines dgx-2 --launcher mpirun
 error[E0801]: --launcher applies to `heddle machines probe` only
   hint: leave it out, or heddle machines probe
+[2]
+## The best plans of a search, run and ranked again by what they took. The plan that is written is the fastest of them.
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --measure 2 -o measured.plan >ranked.txt; sed -nE '/^measured plans/,/^$/s/ +[0-9.]+ [mu]?s +[0-9.]+ [mu]?s +[-+]?[0-9.,]+ % +/ ~ /p' ranked.txt | sort; grep -c '^heddle-plan' measured.plan
+dp=1 tp=1 pp=2 ~ 2
+dp=1 tp=2 pp=1 ~ 1
+1
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --measure 2 --json | sed -nE 's/.*"predicted_rank": ([0-9]+).*/\1/p' | sort
+1
+2
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --machine '1x2 cpu-core' --measure 2
+error[E0801]: --measure runs training steps
+  hint: add --train
+[2]
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --measure 2 -o -
+error[E0801]: --measure prints what it has measured: the plan cannot go to standard output
+  hint: -o best.plan
+[2]
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --measure 2 --auto
+error[E0801]: --measure does not go with --auto
+  hint: leave out one of them
+[2]
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --measure 0
+error[E0801]: --measure must be an integer, 1 or more; got '0'
 [2]

@@ -22,7 +22,7 @@ options of questions (compare takes those of `heddle sim` too: model, training, 
   --top N                rows of the tables; of summary, diff, compare, blame, whatif, optimize, rescale, hang, align
   --memory BYTES         that a device has, such as 16GB; of optimize
   --passes LIST          graph passes that are tried, such as op_fusion,tensor_fusion,half (default: those that change no numbers and that frameworks can be told); of optimize
-  --timeline FILE        write measured and predicted as one timeline for ui.perfetto.dev; of compare
+  --timeline FILE        write measured and predicted as one timeline for ui.perfetto.dev (.json, .pftrace); of compare
   --steps LIST           steps of training, such as 3 or 3-5,8 (default: all, or all but the last); of replay, summary, diff, compare, blame, whatif, optimize, rescale
   --set CHANGE           what is different; may be repeated; of whatif, align
   --ranks N              ranks that the job would have; of rescale
