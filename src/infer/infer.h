@@ -70,8 +70,8 @@ typedef struct {
   u32 ways;
 } class_cut;
 typedef struct shrinking shrinking;
-shrinking *shrink_new(arena *a, prog *p, const classes *k, const class_cut *cut, u32 ncuts, i64 keep, i64 many,
-                      double copies);
+shrinking *shrink_new(arena *a, prog *p, const classes *k, const class_cut *cut, u32 ncuts, i64 keep,
+                      i64 many, double copies);
 void shrink_pin(shrinking *s, u32 id); // this class keeps its extent
 // Elements of all values with calls expanded (parameters of main as often as there are copies) and points
 // of all iteration spaces, at the extents as they are now.
@@ -80,8 +80,8 @@ void shrink_cost(const shrinking *s, double *elems, double *points);
 // is left is pinned.
 bool shrink_until(shrinking *s, double elems, double points);
 void shrink_grow(shrinking *s, double elems, double points); // then: gives back what there is room for
-i64 shrink_extent(const shrinking *s, u32 id);             // as it is now
-i64 shrink_stride(const shrinking *s, u32 id, i64 stride); // what a cut's stride has become
+i64 shrink_extent(const shrinking *s, u32 id);               // as it is now
+i64 shrink_stride(const shrinking *s, u32 id, i64 stride);   // what a cut's stride has become
 // A copy with these extents, same functions, instructions and values; constant elements become the corner of
 // what they were. Of its functions the first `nfuncs` (their ids are below that). NULL and diagnostics if it does
 // not verify.

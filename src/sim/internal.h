@@ -131,7 +131,8 @@ typedef struct sim {
   VEC(struct body *) bodies;
   hmap body_map;
   i64 *ps; // room for one price per rank
-  i64 *held; // for a timeline: the most that rank class u holds with instruction k of main, [k * nclasses + u]
+  i64 *
+      held; // for a timeline: the most that rank class u holds with instruction k of main, [k * nclasses + u]
   // Of a probe (stages.c):
   const sim_pipeline *pipeline; // NULL: it is none
   u32 *node_of;                 // of main: first node of every instruction

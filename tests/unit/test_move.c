@@ -210,7 +210,8 @@ static const char *stages(const char *from, const char *want, cost_model *k) { /
   group all = group_all(P->sp, mesh_find(P->sp, sym_of(C, "m")));
   u8 pp = axis_find(P->sp, sym_of(C, "pp"));
   CHECK(layout_parse(P->sp, &from, &nd, d, &f, &error) && layout_parse(P->sp, &want, &nd, d, &w, &error));
-  route r = route_find(P, &S, group_fix(P->sp, all, pp, 0), f, group_fix(P->sp, all, pp, 1), w, MATERIALISE_INTER, k);
+  route r = route_find(P, &S, group_fix(P->sp, all, pp, 0), f, group_fix(P->sp, all, pp, 1), w,
+                       MATERIALISE_INTER, k);
   return shown(&r);
 }
 

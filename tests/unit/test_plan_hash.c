@@ -25,7 +25,7 @@ static strategy random_strategy(u64 *rng, bool train) {
     else if (id == CHOICE_coshard)             // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
     else if (id == CHOICE_offload) // inference has weights alone
-      s.of[i].n = pick(rng, 8) ? 0 : pick(rng, train ? 16 : 2);
+      s.of[i].n = pick(rng, 16) ? 0 : pick(rng, train ? 16 : 2);
     else if (id == CHOICE_materialise) // the rest of the plan is as with any other
       s.of[i].n = pick(rng, 16) ? 0 : 1 + pick(rng, 2);
     else if (r->kind == CK_COUNT)
@@ -37,7 +37,9 @@ static strategy random_strategy(u64 *rng, bool train) {
     s.of[i] = choice_default(id);
     if (id != CHOICE_layers) s.of[i] = (choice_value){.nparts = 2, .part = three_one};
   }
-  if (s.sync.n) s.zero = choice_default(CHOICE_zero); // servers have the states
+  if (s.sync.n)
+    s.zero = choice_default(CHOICE_zero), s.offload = choice_default(CHOICE_offload); // servers have them
+  if (!s.offload.n) s.prefetch = choice_default(CHOICE_prefetch);
   if (sched_passes(sched_row_of(s.schedule.n)) > 1)
     s.schedule = choice_default(CHOICE_schedule); // the model has none
   if (sched_replicas(sched_row_of(s.schedule.n)) > 1) s.mb.n = 2;
