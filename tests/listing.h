@@ -287,14 +287,18 @@ static void say_row(setting *w, choice_id id, u32 most, strbuf *out) {
   }
 }
 
-// What is in host memory is seldom said: such plans are simulated whole. The rest of the line is the same with it.
-static bool is_of_host(setting *w, choice_id id, strbuf *line) {
+// Rows that are seldom said, from numbers of their own, so that the rest of the line is what it is without them: what is
+// in host memory (such plans are simulated whole), tables (most models have none), how values move.
+static bool is_apart(setting *w, choice_id id, strbuf *line) {
   const u64 was = w->rng;
-  w->rng ^= 0xA0761D6478BD642Fu;
-  if (id == CHOICE_offload && chance(&w->rng, 4)) say_row(w, id, 2, line);
+  w->rng ^= 0xA0761D6478BD642Fu + id / 8;
+  if (id == CHOICE_offload && chance(&w->rng, 10)) say_row(w, id, 2, line);
   if (id == CHOICE_prefetch && line->n && strstr(sb_str(line), "offload=")) say_row(w, id, 1, line);
+  if (id == CHOICE_axial && plans_has_tables(w->model) && chance(&w->rng, 2)) say_row(w, id, 1, line);
+  if (id == CHOICE_materialise && chance(&w->rng, 6)) say_row(w, id, 2, line);
   w->rng = was;
-  return id == CHOICE_offload || id == CHOICE_prefetch;
+  return id == CHOICE_sync || id == CHOICE_offload || id == CHOICE_prefetch || id == CHOICE_axial ||
+         id == CHOICE_materialise;
 }
 
 // Some rows.
@@ -303,8 +307,7 @@ static void any_line(setting *w, strbuf *out) {
     const choice_id id = (choice_id)i;
     const bool rare = (id >= CHOICE_v && id <= CHOICE_group) || id == CHOICE_tp_shares || id == CHOICE_skip ||
                       id == CHOICE_replicas;
-    if (id == CHOICE_sync) continue;
-    if (is_of_host(w, id, out)) continue;
+    if (is_apart(w, id, out)) continue;
     if (id == CHOICE_mbs ? !chance(&w->rng, 6) : rare ? !chance(&w->rng, 4) : chance(&w->rng, 2)) continue;
     say_row(w, id, 2, out);
   }
@@ -321,8 +324,7 @@ static void chunked_line(setting *w, strbuf *out) {
   for (u32 i = CHOICE_mb; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
     const bool searched = *choice_get(id)->search == '*';
-    if (id == CHOICE_sync) continue;
-    if (is_of_host(w, id, out)) continue;
+    if (is_apart(w, id, out)) continue;
     if ((id >= CHOICE_mbs && id <= CHOICE_group) || chance(&w->rng, searched ? 6 : 2)) continue;
     if (id == CHOICE_skip && !chance(&w->rng, 6)) continue;
     say_row(w, id, searched && id != CHOICE_mb ? 1 : 2, out);

@@ -75,6 +75,7 @@ static const char odd_text[] =
 
 static optim_opts plans_optim(u32 index) { return optim_default(models[index].optim); }
 
+bool plans_has_tables(u32 index) { return !strcmp(models[index].name, "evoformer"); }
 u32 plans_count(void) { return COUNT_OF(models); }
 const char *plans_name(u32 index) { return models[index].name; }
 

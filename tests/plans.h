@@ -17,7 +17,8 @@ typedef struct {
 } plans_model;
 
 enum { PLANS_SEED = 7 }; // of the inputs
-u32 plans_count(void);   // models
+u32 plans_count(void);
+bool plans_has_tables(u32 index); // rows and columns of an Evoformer   // models
 const char *plans_name(u32 index);
 prog *plans_load(ctx *c, u32 index, i64 batch); // its program alone; batch: where it is free, 0 its own
 void plans_open(plans_model *m, u32 index);     // aborts with its diagnostics if the model cannot be made

@@ -5,7 +5,7 @@
 // its searches.
 #include "listing.h"
 
-enum { SETTINGS = 88, EACH = 4, CHOSEN = 5 }; // CHOSEN: plans that have a choice, at least
+enum { SETTINGS = 104, EACH = 4, CHOSEN = 5 }; // CHOSEN: plans that have a choice, at least
 
 // ---- agreement ------------------------------------------------------------------------------------------
 static double tightness;
