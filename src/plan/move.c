@@ -295,6 +295,7 @@ route route_find(prog *p, const shape *s, group g, layout from, group to, layout
 static known_move *move_for(main_build *mb, type from, group to, layout want) {
   u64 key = hash_u64(((u64)from.i << 32) | to.i, want.i);
   for (u32 it = 0, id; hmap_next(&mb->move_map, key, &it, &id);) {
+    assert(mb->moves.v); // the map has what is there
     known_move *m = &mb->moves.v[id];
     if (m->from == from.i && m->to == to.i && m->want == want.i) return m;
   }
