@@ -119,7 +119,12 @@ value main_push(main_build *mb, value w, value grad) {
   const server_of *s = &mb->server[w - 1];
   const mesh_param *home = &mb->home[w - 1];
   if (!s->axis) return grad;
-  const type_info t = *val_type(p, func_get(p, mb->b.f), grad);
+  type_info t = *val_type(p, func_get(p, mb->b.f), grad);
+  if (layout_split_of(p->sp, t.lay, s->axis)) { // in pieces, where nothing else wanted it whole
+    mb->b.g = home->g, mb->b.coord = 0;
+    grad = shard_convert(mb->x, &mb->b, grad, layout_without(p->sp, t.lay, s->axis), home->g);
+    t = *val_type(p, func_get(p, mb->b.f), grad);
+  }
   if (layout_part_of(p->sp, t.lay, s->axis) == RED_NONE)
     return main_on_group(mb, grad, s->g); // the same everywhere
   const type to = type_tensor(p, &t.s, layout_without(p->sp, t.lay, s->axis), s->g);

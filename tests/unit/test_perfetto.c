@@ -30,7 +30,7 @@ static drawn draw(const char *model, i64 batch, const char *line, const char *ma
       .s = strategy_of("%s", line), .train = true, .optim = optim_default(OPTIM_ADAM), .k = k};
   plan *pn = policy_hybrid(x.pl, x.a, &o);
   x.d = pn ? plan_apply(x.pl, pn, k) : NULL;
-  const sim_opts so = {.mode = folded ? SIM_FOLDED : SIM_FLAT, .timeline = true};
+  const sim_opts so = {.mode = folded ? SIM_FLAT_FOLDED : SIM_FLAT, .timeline = true};
   CHECK_MSG(x.d && sim_run(x.c, x.a, x.d, k, &so, &x.r), "%s: %s", line, diag_render(x.c, x.a));
   REQUIRE(x.r.timeline);
   x.json = arena_printf(x.a, "%s/perfetto-%d.json", test_build(), (int)getpid());
