@@ -242,6 +242,7 @@ bool run_one_rank(cli *x, heddle_program *d, const char *plan) {
   fflush(stdout);
   if (ok) watch_tell(&w, REPORT_DONE);
   t.close(t.link.arg, !ok);
+  watch_follow(&w, NULL); // the run goes with its session
   return ok;
 }
 
