@@ -43,9 +43,11 @@ typedef struct {
 } lane_pass;
 
 #if defined(__clang__)
-#define UNROLL _Pragma("unroll")
+#define UNROLL         _Pragma("unroll")
+#define UNROLL_CLASSES // it unrolls what it knows the number of, and warns of the rest
 #else
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL         _Pragma("GCC unroll 8")
+#define UNROLL_CLASSES UNROLL
 #endif
 
 // ---- instruction sets ------------------------------------------------------------------------------------

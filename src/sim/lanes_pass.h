@@ -67,7 +67,7 @@ EACH void PASS(run_moment)(const lane_pass *x, const sim_op *o, const u32 C, u32
   const lane_send s = x->send[o->send - 1];
   const lanes *made = x->made + (size_t)o->what * C, *taken = x->taken + (size_t)o->next * C;
   VECTOR all = {0};
-  UNROLL for (u32 c = 0; c < C; c++) {
+  UNROLL_CLASSES for (u32 c = 0; c < C; c++) {
     const VECTOR comes = PASS(send)(&s, t + PASS(at)(&made[c], h), c, h);
     const VECTOR by = comes + PASS(at)(&taken[c], h);
     all = c ? LATEST(all, by) : by;
