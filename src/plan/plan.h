@@ -684,8 +684,9 @@ bool policy_schedule_named(const char *name, u32 *word); // by any of its names;
 void policy_zero(plan *pn, u8 axis, u32 level);
 void policy_sync(plan *pn, u8 axis, const strategy *s); // servers over the axis, as sync says
 bool policy_wide_gradients(const prog *src,
-                           const strategy *s);          // are gradients of half-precision weights in f32?
-void policy_sends(ctx *c, plan *pn, const strategy *s); // streams of sends, as overlap and channels say
+                           const strategy *s);           // are gradients of half-precision weights in f32?
+void policy_sends(ctx *c, plan *pn, const strategy *s);  // streams of sends, as overlap and channels say
+void policy_trans_room(planner *pl, arena *a, plan *pn); // for one trans more of every instruction, in `a`
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
 // What lies in host memory (offload.c): plan.offload of a strategy. False and a diagnostic if there is no such thing, or no
 // such memory.

@@ -96,11 +96,8 @@ static bool choose(axial *x, func f) {
 bool policy_axial(planner *pl, arena *a, plan *pn, u8 axis) {
   prog *p = planner_source(pl);
   const u32 before = pn->ntrans, nf = planner_funcs(pl), said = diag_count(p->c);
-  u32 room = 0, nkept;
-  for (u32 f = 1; f < nf; f++) room += p->funcs.v[f]->body.n;
-  plan_trans *more = NEWN(a, plan_trans, before + room + 1);
-  if (before) memcpy(more, pn->trans, sizeof *more * before);
-  pn->trans = more;
+  u32 nkept;
+  policy_trans_room(pl, a, pn);
   key_words key = {0};
   *vec_push(a, &key) = KEY_AXIAL, *vec_push(a, &key) = axis;
   plan_axis_key(a, &key, &pn->axes[axis - 1]);

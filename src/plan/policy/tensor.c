@@ -311,14 +311,20 @@ static void put_within(arena *a, key_words *k, const prog *p, u32 nf, const bool
   }
 }
 
+void policy_trans_room(planner *pl, arena *a, plan *pn) {
+  const prog *p = planner_source(pl);
+  u32 room = 0;
+  for (u32 f = 1; f < planner_funcs(pl); f++) room += p->funcs.v[f]->body.n;
+  plan_trans *more = NEWN(a, plan_trans, pn->ntrans + room + 1);
+  if (pn->ntrans) memcpy(more, pn->trans, sizeof *more * pn->ntrans);
+  pn->trans = more;
+}
+
 bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_tables,
                           const bool *const *within, tensor_rest rest) {
   prog *p = planner_source(pl);
-  u32 room = 0, before = pn->ntrans, nkept, nf = planner_funcs(pl);
-  for (u32 f = 1; f < nf; f++) room += p->funcs.v[f]->body.n;
-  plan_trans *more = NEWN(a, plan_trans, before + room + 1);
-  if (before) memcpy(more, pn->trans, sizeof *more * before);
-  pn->trans = more;
+  u32 before = pn->ntrans, nkept, nf = planner_funcs(pl);
+  policy_trans_room(pl, a, pn);
   key_words key = {0};
   *vec_push(a, &key) = KEY_TENSOR;
   *vec_push(a, &key) = (u64)axis << 4 | (u64)(within != NULL) << 3 | (u64)rest << 1 | whole_tables;
