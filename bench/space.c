@@ -89,7 +89,7 @@ static void search_one(const work *w, const prog *src, const machine *m, const s
   const double start = bench_ms();
   if (!search_run(c, a, src, m, NULL, &o, &r) && diag_get(c, 0).id != E_NO_PLAN) space_fail(c);
   t->ms += bench_ms() - start;
-  t->plans += r.npoints;
+  t->plans += r.space;
   t->impossible += r.count[SEARCH_IMPOSSIBLE], t->equal += r.count[SEARCH_EQUAL];
   t->by_memory += r.count[SEARCH_BOUND_MEMORY], t->by_time += r.count[SEARCH_BOUND_TIME];
   t->large += r.count[SEARCH_OVER_MEMORY], t->fit += r.count[SEARCH_RAN];

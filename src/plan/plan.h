@@ -679,6 +679,8 @@ bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *
 // Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or
 // deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);
+// Has the schedule of a settled strategy the sizes that its row asks for? Else a diagnostic. Files are not asked.
+bool policy_schedule_fits(ctx *c, const strategy *s, bool train);
 const char *policy_schedule_name(u32 i);                 // NULL past the last
 bool policy_schedule_named(const char *name, u32 *word); // by any of its names; false: none
 void policy_zero(plan *pn, u8 axis, u32 level);

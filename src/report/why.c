@@ -222,12 +222,12 @@ void report_why(report *r, arena *a, const search_why *w, const search_result *s
   report_fact(r, "asked", "why not", cell_text(sb_str(&said)));
   report_line(r, "winner", "%s", strategy_str(a, &w->winner.s));
   report_fact(r, "asked_strategy", "asked", cell_text(strategy_str(a, &w->asked.s)));
-  report_fact(r, "agree", NULL, cell_i(CELL_INT, w->agree.npoints));
+  report_fact(r, "agree", NULL, cell_i(CELL_INT, w->agree.space));
   const search_state is = w->point->state;
-  if (w->agree.npoints > 1 && is == SEARCH_RAN)
-    report_line(r, "", "the best of %u plans with %s", w->agree.npoints, sb_str(&said));
-  else if (w->agree.npoints > 1)
-    report_line(r, "", "none of %u plans with %s %s", w->agree.npoints, sb_str(&said),
+  if (w->agree.space > 1 && is == SEARCH_RAN)
+    report_line(r, "", "the best of %u plans with %s", w->agree.space, sb_str(&said));
+  else if (w->agree.space > 1)
+    report_line(r, "", "none of %u plans with %s %s", w->agree.space, sb_str(&said),
                 is == SEARCH_IMPOSSIBLE ? "is possible; this is one of them"
                                         : "fits; this one is the smallest");
   put_verdict(r, a, w, s, &time);

@@ -454,6 +454,14 @@ static bool check_groups(ctx *c, const sched_row *r, const sched_shape *shape, l
   return false;
 }
 
+bool sched_possible(ctx *c, const sched_row *r, const sched_shape *x, loc where) {
+  if (!check_sizes(c, r, x, where)) return false;
+  if (!x->group || r->group) return true;
+  diag(c, E_PLAN, where, "%s has no groups of microbatches; got group=%u", r->name, x->group);
+  diag_hint(c, "leave out group");
+  return false;
+}
+
 // All but the sequences. shape: with its group.
 static sched *form_of(ctx *c, arena *a, const char *name, const sched_shape *given, loc where, u32 *of,
                       sched_shape *filled) {
@@ -463,12 +471,7 @@ static sched *form_of(ctx *c, arena *a, const char *name, const sched_shape *giv
     return NULL;
   }
   const sched_row *r = &rows[row].row;
-  if (!check_sizes(c, r, given, where)) return NULL;
-  if (given->group && !r->group) {
-    diag(c, E_PLAN, where, "%s has no groups of microbatches; got group=%u", r->name, given->group);
-    diag_hint(c, "leave out group");
-    return NULL;
-  }
+  if (!sched_possible(c, r, given, where)) return NULL;
   sched_shape shape = *given;
   if (!r->group) shape.group = shape.micro;
   if (!shape.group) shape.group = shape.places;

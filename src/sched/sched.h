@@ -160,7 +160,9 @@ const sched_row *sched_row_find(const char *name); // by name or alias, case ign
 // NULL and a diagnostic at `where` (E_PLAN, E_LIMIT; E_DEADLOCK where groups of microbatches are too small
 // for the places) that says which figures do not go together.
 const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *s, loc where);
-// The same for a graph of stages, whose edges are in order and stay the caller's. For whoever merges it at
+// Are these sizes of a schedule of the row? Whether it deadlocks is left to sched_make. False and a diagnostic.
+bool sched_possible(ctx *c, const sched_row *r, const sched_shape *s, loc where);
+// As sched_make for a graph of stages, whose edges are in order and stay the caller's. For whoever merges it at
 // once: it has no key, and that it ends in no deadlock is left to sched_merge. sched_check has nothing to say.
 const sched *sched_make_on(ctx *c, arena *a, const char *name, const sched_shape *s, loc where, u32 nedges,
                            const sched_edge *edge);

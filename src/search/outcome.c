@@ -117,16 +117,16 @@ static void count_reason(arena *a, search_result *r, const search_point *p) {
     search_reason *x = &r->reason[i];
     if (!alike(x->why, p->why)) continue;
     if (strategy_compare(&p->s, x->example) < 0) x->why = p->why, x->example = &p->s;
-    x->count++;
+    x->count += p->stands;
     return;
   }
   if (r->nreasons == r->reasons_cap)
     r->reason = vec_grow(a, r->reason, r->nreasons, &r->reasons_cap, r->nreasons + 1, sizeof *r->reason);
-  r->reason[r->nreasons++] = (search_reason){1, p->why_id, p->why, &p->s};
+  r->reason[r->nreasons++] = (search_reason){p->stands, p->why_id, p->why, &p->s};
 }
 
 void outcome_count(arena *a, search_result *r, const search_point *p) {
-  r->count[p->state]++;
+  r->count[p->state] += p->stands;
   if (p->state == SEARCH_IMPOSSIBLE) count_reason(a, r, p);
   if (p->state != SEARCH_OVER_MEMORY && p->state != SEARCH_BOUND_MEMORY) return;
   const i64 bytes = p->peak_bytes ? p->peak_bytes : p->bound_bytes;

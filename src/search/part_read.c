@@ -136,7 +136,7 @@ static void read_reasons(reader *r, const ynode *y, search_result *x) {
 static void read_point(reader *r, const ynode *y, search_point *p) {
   const char *state = string(r, y, "state");
   p->s = line(r, y, "strategy");
-  p->applied = true;
+  p->applied = true, p->stands = 1;
   p->bound_ps = number(r, y, "bound_ps", 0, INT64_MAX);
   for (u32 k = 0; k < SEARCH_STATES; k++)
     if (part_states[k] && !strcmp(state, part_states[k])) p->state = (search_state)k;

@@ -50,7 +50,8 @@ typedef enum {
 typedef struct {
   strategy s;
   search_state state;
-  bool applied;              // its plan was applied: the state is of step 3 or 4
+  u32 stands;   // for so many strategies, of which it is the first: all impossible for its reason; else 1
+  bool applied; // its plan was applied: the state is of step 3 or 4
   i64 time_ps, peak_bytes;   // per step; peak of the fullest rank. 0 where the plan was not simulated
   i64 alone_ps;              // of one step alone, to the end of its last rank; not below time_ps
   i64 bound_ps, bound_bytes; // lower bounds

@@ -5,7 +5,7 @@
 // whatever was said of the row.
 #include "search/internal.h"
 
-enum { POINTS_MOST = 1 << 21, MICRO_MOST = 128 };
+enum { POINTS_MOST = 1 << 21, SPACE_MOST = 1 << 24, MICRO_MOST = 128 };
 
 typedef struct {
   ctx *c;
@@ -17,8 +17,13 @@ typedef struct {
   const char *no_replicas; // search_result has it
   u32 most_micro;          // of mb=*, where the batch is not known
   bool mixed;              // devices of several kinds
-  bool counting;           // how many there are, for one array of all
+  bool counting;           // how many points there are, for one array of all
   u32 count;
+  u32 space;      // strategies so far
+  bool below;     // rows that only order tasks are said
+  bool alike;     // ... and so that no strategy with them is possible:
+  u32 alike_from; // those that `space` counted from here on,
+  strategy first; // and the first of them
   VEC(search_point) v;
   const char *why;          // the latest reason
   u64 used[CHOICE_COUNT];   // which values that were said are in a point
@@ -29,26 +34,75 @@ typedef struct {
 static bool pow2(u32 x) { return (x & (x - 1)) == 0; }
 
 // ---- one point ----------------------------------------------------------------------------------------
+// The first diagnostic since `before` is the reason; often it is that of the point before.
+static void impossible(points *sp, search_point *p, u32 before) {
+  const diag_item d = diag_get(sp->c, before);
+  if (!sp->why || strcmp(sp->why, d.message)) sp->why = arena_strdup(sp->a, d.message);
+  p->state = SEARCH_IMPOSSIBLE;
+  p->why = sp->why, p->why_id = (u16)d.id;
+}
+
+static bool settle(const points *sp, strategy *s) {
+  return strategy_settle(sp->c, &sp->o->space, sp->o->batch, sp->o->train, s);
+}
+
+static search_point *new_point(points *sp, const strategy *s, u32 stands) {
+  search_point *p = vec_push(sp->a, &sp->v);
+  *p = (search_point){.s = *s, .stands = stands};
+  return p;
+}
+
+static void count_point(points *sp) {
+  if (sp->count == POINTS_MOST) sp->full = true;
+  sp->count += !sp->full;
+}
+
 static void add_point(points *sp, const strategy *s) {
-  if (sp->counting) {
-    if (sp->count == POINTS_MOST) sp->full = true;
-    sp->count += !sp->full;
+  if (sp->space++ == SPACE_MOST) sp->full = true;
+  if (sp->alike) {
+    if (sp->space == sp->alike_from + 1 || strategy_compare(s, &sp->first) < 0) sp->first = *s;
     return;
   }
-  search_point *p = vec_push(sp->a, &sp->v);
-  *p = (search_point){.s = *s};
+  if (sp->counting) {
+    count_point(sp);
+    return;
+  }
+  search_point *p = new_point(sp, s, 1);
   const u32 before = diag_count(sp->c);
-  if (strategy_settle(sp->c, &sp->o->space, sp->o->batch, sp->o->train, &p->s)) return;
-  p->state = SEARCH_IMPOSSIBLE;
-  const char *why = diag_get(sp->c, before).message; // often that of the point before
-  if (!sp->why || strcmp(sp->why, why)) sp->why = arena_strdup(sp->a, why);
-  p->why = sp->why;
+  if (!settle(sp, &p->s)) impossible(sp, p, before);
   diag_truncate(sp->c, before);
 }
 
-// ---- every value of a row -----------------------------------------------------------------------------
+// ---- points that are impossible together ----------------------------------------------------------------
 static void next(points *sp, u32 row, strategy *s);
 
+// Is there such a schedule, by the rows up to `group`? What follows them cannot mend it, as long as it does not say
+// how samples are dealt.
+static bool can_be_ordered(const points *sp, const strategy *s) {
+  if (s->replicas.nparts || !sp->fixed[CHOICE_tp_stages] || !sp->fixed[CHOICE_dp_shares]) return true;
+  strategy own = *s;
+  for (u32 i = CHOICE_group + 1; i < CHOICE_COUNT; i++)
+    if (i != CHOICE_skip) own.of[i] = choice_default((choice_id)i);
+  return settle(sp, &own) && policy_schedule_fits(sp->c, &own, sp->o->train);
+}
+
+// Every strategy with these rows up to `group`. Where none is possible the first of them stands for all.
+static void below_order(points *sp, u32 row, strategy *s) {
+  const u32 before = diag_count(sp->c), had = sp->space;
+  sp->below = true, sp->alike_from = had;
+  sp->alike = !can_be_ordered(sp, s);
+  next(sp, row, s);
+  if (sp->alike && sp->counting && sp->space > had) count_point(sp);
+  if (sp->alike && !sp->counting && sp->space > had) {
+    search_point *p = new_point(sp, &sp->first, sp->space - had);
+    settle(sp, &p->s);
+    impossible(sp, p, before);
+  }
+  diag_truncate(sp->c, before);
+  sp->below = sp->alike = false;
+}
+
+// ---- every value of a row -----------------------------------------------------------------------------
 static void with(points *sp, u32 row, strategy *s, u32 n) {
   s->of[row] = (choice_value){.n = n};
   next(sp, row + 1, s);
@@ -272,13 +326,18 @@ static void all_replicas(points *sp, const strategy *of) {
     strategy s = *of;
     s.replicas = x->all ? tried[k] : x->v[k];
     if (!s.replicas.nparts || strategy_ranks(&s) > sp->ranks) continue;
-    const u32 have = sp->count + sp->v.n;
+    const u32 have = sp->space;
     next(sp, CHOICE_replicas + 1, &s);
-    if (!x->all && sp->count + sp->v.n > have) sp->used[CHOICE_replicas] |= (u64)1 << k;
+    if (!x->all && sp->space > have) sp->used[CHOICE_replicas] |= (u64)1 << k;
   }
 }
 
 static void next(points *sp, u32 row, strategy *s) {
+  if (sp->full) return;
+  if (row > CHOICE_group && !sp->below) {
+    below_order(sp, row, s);
+    return;
+  }
   while (row < CHOICE_COUNT && sp->fixed[row]) row++;
   const choice_id id = (choice_id)row;
   if (row == CHOICE_COUNT) {
@@ -313,10 +372,10 @@ static void next(points *sp, u32 row, strategy *s) {
   }
   for (u32 k = 0; k < x->n; k++) {
     if (choice_is_degree(id) && !degree_fits(sp, id, s, x->v[k].n)) continue;
-    const u32 have = sp->count + sp->v.n;
+    const u32 have = sp->space;
     s->of[row] = x->v[k];
     next(sp, row + 1, s);
-    if (sp->count + sp->v.n > have) sp->used[row] |= (u64)1 << k;
+    if (sp->space > have) sp->used[row] |= (u64)1 << k;
   }
 }
 
@@ -457,12 +516,12 @@ static void all_windows(points *sp, const machine *m, u32 ranks) {
     strategy s = strategy_default();
     sp->ranks = x->n, sp->mixed = !machine_one_kind(m, x->first, x->n), s.skip.n = x->first;
     fix_rows(sp);
-    const u32 have = sp->count + sp->v.n;
+    const u32 have = sp->space;
     next(sp, 0, &s);
     s = strategy_default(), s.skip.n = x->first;
     all_replicas(sp, &s);
     const choice_set *skip = &sp->o->space.of[CHOICE_skip];
-    for (u32 k = 0; k < skip->n && sp->count + sp->v.n > have; k++)
+    for (u32 k = 0; k < skip->n && sp->space > have; k++)
       if (choice_same(skip->v[k], s.skip)) sp->used[CHOICE_skip] |= (u64)1 << k;
   }
   sp->ranks = n == 1 ? window[0].n : ranks;
@@ -491,11 +550,13 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
   if (!windows_fit(&sp, on, ranks)) return false;
   sp.counting = true, all_windows(&sp, on, ranks), sp.counting = false;
   vec_reserve(a, &sp.v, sp.count);
+  sp.space = 0;
   if (!sp.full) all_windows(&sp, on, ranks);
-  r->space = r->npoints = sp.v.n, r->point = sp.v.v;
+  r->space = sp.space, r->npoints = sp.v.n, r->point = sp.v.v;
   r->most_microbatches = sp.most_micro, r->no_replicas = sp.no_replicas;
   if (sp.full) {
-    diag(c, E_LIMIT, (loc){0}, "more than %d plans to search", POINTS_MOST);
+    diag(c, E_LIMIT, (loc){0}, "more than %d plans to search",
+         sp.count == POINTS_MOST ? POINTS_MOST : SPACE_MOST);
     diag_hint(c, "fix more choices, such as dp=8, or add --powers-of-two");
     return false;
   }

@@ -227,7 +227,7 @@ TEST(search_space_has_every_strategy_once) {
   o.train = false, o.ranks = 4;
   search_result r;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
-  CHECK_EQ_I64(total(&r), r.npoints);
+  CHECK_EQ_I64(total(&r), r.space);
   CHECK_EQ_I64(r.count[SEARCH_OPEN], 0);
   CHECK(r.count[SEARCH_EQUAL] > r.npoints / 4);
   for (u32 i = 0; i < r.npoints; i++) {

@@ -104,11 +104,21 @@ static bool from_file(ctx *c, arena *a, const schedule_files *files, const char 
   return true;
 }
 
+static sched_shape shape_of(const strategy *s, bool backward) {
+  return (sched_shape){
+      .places = s->pp.n, .chunks = s->v.n, .micro = s->mb.n, .group = s->group.n, .backward = backward};
+}
+
+bool policy_schedule_fits(ctx *c, const strategy *s, bool train) {
+  if (choice_file(s->schedule) || !choice_applies(CHOICE_schedule, s, train)) return true;
+  const sched_shape form = shape_of(s, train);
+  return sched_possible(c, sched_row_of(s->schedule.n), &form, (loc){0});
+}
+
 bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const hybrid_opts *o, loc at,
                      const sched **file) {
   ctx *c = planner_source(pl)->c;
-  const sched_shape form = {
-      .places = s->pp.n, .chunks = s->v.n, .micro = s->mb.n, .group = s->group.n, .backward = pn->train};
+  const sched_shape form = shape_of(s, pn->train);
   const char *path = s->schedule.path;
   const sched *made = NULL;
   schedule_file from = {0};
