@@ -74,6 +74,8 @@ typedef struct {
   draft *d;
   const char *spec; // lives as long as the session: locations point into it
   u32 first;        // changes apply to the nodes from here on
+  VEC(loc) begins;  // by kind of node: where it begins in a text of one line
+  bool several;     // the text says how many nodes there are
 } words;
 
 typedef enum {
@@ -203,10 +205,28 @@ static void changes(words *w, const char **p, const char *until) {
 
 // ---- machines ----------------------------------------------------------------------------------------
 
+// Of several nodes some have no NICs: a search would leave nodes out without a word.
+static void warn_unlinked(const words *w) {
+  const draft *d = w->d;
+  u64 nodes = 0, without = 0;
+  u32 first = 0;
+  for (u32 i = d->nodes.n; i-- > 0;) {
+    nodes += d->nodes.v[i].count;
+    if (!d->nodes.v[i].nics) without += d->nodes.v[i].count, first = i;
+  }
+  if (!w->several || nodes < 2 || !without) return;
+  const size_t blank = strspn(w->spec, " \t\n");
+  diag(d->c, W_UNLINKED, first < w->begins.n ? w->begins.v[first] : word_loc(w, w->spec + blank),
+       "%llu of %llu nodes have no NICs: no rate is assumed, and nothing is sent from one node to another",
+       (unsigned long long)without, (unsigned long long)nodes);
+  diag_hint(d->c, "'%s ib=100Gb/s', with the rate of your network", w->spec + blank);
+}
+
 // "2x8 h100 KEY=VALUE ... + 4x4 a40 ...": the first word of a segment is nodes x devices, or devices of one
 // node.
 static void read_line(words *w, const char *p) {
   draft *d = w->d;
+  w->several = true;
   for (const char *at, *s = word(w, &p, &at);; s = word(w, &p, &at)) {
     node_kind nk = {.count = 1, .host_shared = 1};
     const char *x = s ? strchr(s, 'x') : NULL, *kind_at, *kind = word(w, &p, &kind_at);
@@ -230,6 +250,7 @@ static void read_line(words *w, const char *p) {
     nk.host = d->kinds.v[nk.dev[0]].host;
     w->first = d->nodes.n;
     *vec_push(d->a, &d->nodes) = nk;
+    *vec_push(d->a, &w->begins) = word_loc(w, at);
     changes(w, &p, "+");
     if (!d->ok || !word(w, &p, &at)) return;
   }
@@ -256,6 +277,7 @@ static bool read_named(words *w, const char *p) {
   draft *d = w->d;
   const char *at, *s = word(w, &p, &at), *star = s ? strrchr(s, '*') : NULL;
   u32 times = 1;
+  w->several = star;
   if (star && !draft_count(d, word_loc(w, at + (star + 1 - s)), "times", star + 1, MACHINE_RANKS_MAX, &times))
     return false;
   if (star) s = arena_strndup(d->a, s, (size_t)(star - s));
@@ -288,5 +310,7 @@ machine *machine_load(ctx *c, arena *a, const char *spec) {
     read_line(&w, w.spec);
   } else if (!read_named(&w, w.spec))
     return NULL;
-  return draft_finish(&d, word_loc(&w, w.spec));
+  machine *m = draft_finish(&d, word_loc(&w, w.spec));
+  if (m) warn_unlinked(&w);
+  return m;
 }

@@ -76,6 +76,42 @@ TEST(annotate_a_scope_of_one_name_adds_no_task_graph) {
   heddle_session_free(s);
 }
 
+// How many warnings W0505 there are of annotations of ten layers, and the first of them.
+static u32 blocks_warned(const char *text, char first[200]) {
+  heddle_session *s = heddle_session_new();
+  u32 n = 0;
+  heddle_diagnostic d;
+  CHECK(planned(s, 10, 2, text));
+  for (u32 k = 0; heddle_session_diagnostic(s, k, &d); k++)
+    if (!strcmp(d.code, "W0505") && !n++)
+      snprintf(first, 200, "%s:%u:%u %s", d.file, d.line, d.column, d.message);
+  heddle_session_free(s);
+  return n;
+}
+
+TEST(annotate_says_which_blocks_no_scope_names) {
+  char first[200] = "";
+  CHECK_EQ_I64(
+      blocks_warned("heddle-annotate: 1\nscopes: [{layers: 2-3, replicate: 1}, {layers: 6-9, replicate: 1}]",
+                    first),
+      1);
+  CHECK_STR(first, "test.yaml:2:19 `layers 2-3` also takes blocks among 0-5, which no scope names");
+  CHECK_EQ_I64(
+      blocks_warned("heddle-annotate: 1\nscopes: [{layers: 0-3, replicate: 1}, {layers: 5-9, replicate: 1}]",
+                    first),
+      1);
+  CHECK_STR(first, "test.yaml:2:19 `layers 0-3` also takes block 4, which no scope names");
+  // All are named, or there is something for the rest.
+  CHECK_EQ_I64(
+      blocks_warned("heddle-annotate: 1\nscopes: [{layers: 0-4, replicate: 1}, {layers: 5-9, replicate: 1}]",
+                    first),
+      0);
+  CHECK_EQ_I64(
+      blocks_warned("heddle-annotate: 1\ndefault: {replicate: 1}\nscopes: [{layers: 2-3, replicate: 1}]",
+                    first),
+      0);
+}
+
 TEST(annotate_drawn_task_graphs_are_equal) {
   heddle_session *s = heddle_session_new();
   const char *text = "heddle-annotate: 1\nconfig: {auto.auto_parallel: true, pipeline.num_stages: 4}", *p;

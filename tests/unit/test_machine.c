@@ -127,7 +127,7 @@ TEST(machine_sizes) {
               {"laptop", 4, 1},
               {"v100-32-50g-eth*4", 32, 4},
               {"p100-16-50g-eth", 8, 1},
-              {"2x8 h100", 16, 2},
+              {"2x8 h100 ib=400Gb/s", 16, 2},
               {"3 a40", 3, 1},
               {"2x8 h100 ib=8x400Gb/s + 4x4 a40 ib=100Gb/s", 32, 6},
               {"machines/dgx-2.yaml", 16, 1}};
@@ -157,6 +157,33 @@ TEST(machine_sizes) {
 }
 
 // A device may be said with the memory that it is sold with.
+// Nothing is assumed between nodes whose text does not say it; presets that state it are left alone.
+TEST(machine_warns_of_nodes_that_nothing_connects) {
+  static const struct {
+    const char *spec;
+    bool warns;
+  } rows[] = {{"2x8 v100", true},
+              {"1x8 v100 + 1x8 a100", true},
+              {"1x8 v100 ib=50Gb/s + 1x8 a100", true},
+              {"laptop*2", true},
+              {"1x8 v100", false},
+              {"2x8 v100 eth=50Gb/s", false},
+              {"1x8 v100 + 1x8 a100 ib=50Gb/s", false},
+              {"dgx-2*4", false},
+              {"v100-32-50g-eth*4", false},
+              {"laptop*2 eth=10Gb/s", false},
+              {"laptop", false}};
+  arena *a = arena_new();
+  for (u32 i = 0; i < COUNT_OF(rows); i++) {
+    ctx *c = ctx_new();
+    CHECK(machine_load(c, a, rows[i].spec));
+    CHECK_MSG(diag_count(c) == rows[i].warns && (!rows[i].warns || diag_get(c, 0).id == W_UNLINKED), "%s",
+              rows[i].spec);
+    ctx_free(c);
+  }
+  arena_free(a);
+}
+
 TEST(machine_kinds_by_whole_name) {
   static const struct {
     const char *spec, *whole;

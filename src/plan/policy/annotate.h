@@ -22,7 +22,8 @@ typedef struct {
   const hybrid_opts *o;
   strategy s; // choices that are no annotations: of the configuration, and beside it
   plan *pn;
-  u32 n, *of; // instructions of main; the task graph of each, from 1
+  u32 n, *of;  // instructions of main; the task graph of each, from 1
+  bool *named; // is it in a scope?
   u32 ngraphs;
   graph *graph;
   u32 K, D, R;           // devices; of a replica; replicas

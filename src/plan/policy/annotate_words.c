@@ -18,11 +18,32 @@ static const char *strategy_text(const work *w, const graph *g) {
   return sb_str(&b);
 }
 
-// "instructions 1-4,9", with the layers among them.
+static bool is_of(const work *w, u32 i, u32 g, bool unnamed) {
+  return w->of[i] == g + 1 && !(unnamed && w->named[i]);
+}
+
+// "1-4,9": the instructions of a task graph; `unnamed`: those of them that no scope covers.
+static void put_runs(strbuf *b, const work *w, u32 g, bool unnamed) {
+  u32 runs = 0;
+  for (u32 i = 0; i < w->n; i++) {
+    if (!is_of(w, i, g, unnamed)) continue;
+    u32 j = i;
+    while (j + 1 < w->n && is_of(w, j + 1, g, unnamed)) j++;
+    if (runs++ == 4) {
+      sb_put(b, ",...");
+      break;
+    }
+    sb_fmt(b, j > i ? "%s%u-%u" : "%s%u", runs > 1 ? "," : "", i + 1, j + 1);
+    i = j;
+  }
+}
+
+// "instructions 1-4,9 (9 in no scope)", with the layers among them.
 static const char *covers_text(const work *w, u32 g) {
   const func_info *m = main_of(w);
   strbuf b = {.a = w->a};
-  u32 blocks = 0, runs = 0, first = 0, last = 0, mine = 0;
+  u32 blocks = 0, first = 0, last = 0, mine = 0;
+  bool more = false;
   for (u32 i = 0; i < w->n; i++) {
     const bool block = m->body.v[i].op == OP_call;
     if (block && w->of[i] == g + 1) {
@@ -32,16 +53,13 @@ static const char *covers_text(const work *w, u32 g) {
     blocks += block;
   }
   sb_put(&b, "instructions ");
-  for (u32 i = 0; i < w->n; i++) {
-    if (w->of[i] != g + 1) continue;
-    u32 j = i;
-    while (j + 1 < w->n && w->of[j + 1] == g + 1) j++;
-    if (runs++ == 4) {
-      sb_put(&b, ",...");
-      break;
-    }
-    sb_fmt(&b, j > i ? "%s%u-%u" : "%s%u", runs > 1 ? "," : "", i + 1, j + 1);
-    i = j;
+  put_runs(&b, w, g, false);
+  for (u32 i = 0; i < w->n && w->x->nscopes && w->graph[g].scope != &w->x->dflt; i++)
+    more = more || (w->of[i] == g + 1 && !w->named[i]);
+  if (more) {
+    sb_put(&b, " (");
+    put_runs(&b, w, g, true);
+    sb_put(&b, " in no scope)");
   }
   if (mine == 1) sb_fmt(&b, ", layer %u", first);
   if (mine > 1) sb_fmt(&b, ", %s %u-%u", last - first + 1 == mine ? "layers" : "layers among", first, last);

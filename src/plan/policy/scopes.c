@@ -286,9 +286,38 @@ static void make_graphs(work *w, const u32 *scope) {
   for (u32 g = 0; g < w->ngraphs; g++) w->graph[g].home = home_of(w, g);
 }
 
+// Repeated blocks that no scope names have joined another task graph than the default: said once for each.
+static void warn_of_blocks(const work *w) {
+  const func_info *m = main_of(w);
+  for (u32 g = 0; g < w->ngraphs; g++) {
+    const annotation_scope *s = w->graph[g].scope;
+    u32 first = 0, last = 0, n = 0;
+    for (u32 i = 0, block = 0; i < w->n && s != &w->x->dflt; i++) {
+      if (m->body.v[i].op != OP_call) continue;
+      if (!w->named[i] && w->of[i] == g + 1) {
+        if (!n++) first = block;
+        last = block;
+      }
+      block++;
+    }
+    if (!n) continue;
+    diag(w->c, W_SCOPE, s->what_at.i ? s->what_at : s->at, "`%s` also takes %s %s, which no scope names",
+         s->name,
+         n == 1                  ? "block"
+         : n == last - first + 1 ? "blocks"
+                                 : "blocks among",
+         n == 1 ? arena_printf(w->a, "%u", first) : arena_printf(w->a, "%u-%u", first, last));
+    diag_hint(w->c, "name them in a scope, or say what is in none: default: {replicate: %s}",
+              s->count && s->count != COUNT_ALL ? arena_printf(w->a, "%u", s->count) : "all");
+  }
+}
+
 bool scopes_divide(work *w) {
   u32 *scope = ZNEWN(w->a, u32, w->n + 1);
   if (!cover(w, scope) || !shares_agree(w)) return false;
   make_graphs(w, scope);
+  w->named = ZNEWN(w->a, bool, w->n + 1);
+  for (u32 i = 0; i < w->n; i++) w->named[i] = scope[i] > 0;
+  warn_of_blocks(w);
   return true;
 }

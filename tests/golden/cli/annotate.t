@@ -29,9 +29,9 @@ tolerance  1e-09
 $ heddle sim mlp-xs:layers=4 --batch 64 --train --annotate examples/annotations/pipeline.yaml --machine '1x8 a100' | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
 model           mlp-xs:layers=4
 plan            layers 0-1: replicate(1), layers 2-3: replicate(1); 4 replicas; 8 microbatches
-task graph  strategy      covers                        virtual devices
-layers 0-1  replicate(1)  instructions 1-2, layers 0-1  {0} {2} {4} {6}
-layers 2-3  replicate(1)  instructions 3-8, layers 2-3  {1} {3} {5} {7}
+task graph  strategy      covers                                          virtual devices
+layers 0-1  replicate(1)  instructions 1-2, layers 0-1                    {0} {2} {4} {6}
+layers 2-3  replicate(1)  instructions 3-8 (5-8 in no scope), layers 2-3  {1} {3} {5} {7}
 
 bridge from  to          forward  backward  fused
 layers 0-1   layers 2-3  128 KiB   128 KiB  no
@@ -73,9 +73,9 @@ stage3.2.conv2.grad      18,432         1.30104e-18  3.87794e-13
 $ heddle sim resnet50:vocab=100000 --batch 256 --train --annotate examples/annotations/classes.yaml --machine dgx-a100-80 | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
 model           resnet50:vocab=100000
 plan            features: replicate(8), head: split(8)
-task graph  strategy      covers                          virtual devices
-features    replicate(8)  instructions 1-20, layers 0-15  {0-7}
-head        split(8)      instructions 21-24              {0-7}
+task graph  strategy      covers                                            virtual devices
+features    replicate(8)  instructions 1-20 (1-4 in no scope), layers 0-15  {0-7}
+head        split(8)      instructions 21-24                                {0-7}
 
 bridge from  to    forward  backward  fused
 features     head  686 MiB       0 B  no
@@ -268,7 +268,7 @@ order:
 $ heddle sim mlp-xs:layers=4 --batch 64 --train --annotate examples/annotations/pipeline.yaml --machine '1x2 a100' --json | sed -n '/"task_graphs"/,/\]/p;/"bridges"/,/\]/p'
   "task_graphs": [
     {"name": "layers 0-1", "strategy": "replicate(1)", "covers": "instructions 1-2, layers 0-1", "virtual_devices": "{0}"},
-    {"name": "layers 2-3", "strategy": "replicate(1)", "covers": "instructions 3-8, layers 2-3", "virtual_devices": "{1}"}
+    {"name": "layers 2-3", "strategy": "replicate(1)", "covers": "instructions 3-8 (5-8 in no scope), layers 2-3", "virtual_devices": "{1}"}
   ],
   "bridges": [
     {"from": "layers 0-1", "to": "layers 2-3", "forward_bytes": 131072, "backward_bytes": 131072, "fused": false}
@@ -282,9 +282,9 @@ default     replicate(1)  instructions 1-8, layers 0-3  {0} {1} {2} {3}
 ## Two of two on eight devices, and with replicas of a task graph beside each other.
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 2}, {layers: 2-3, replicate: 2}]\nconfig: {num_micro_batch: 4}' > a.yaml; heddle sim mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x8 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
 plan            layers 0-1: replicate(2), layers 2-3: replicate(2); 2 replicas; 4 microbatches
-task graph  strategy      covers                        virtual devices
-layers 0-1  replicate(2)  instructions 1-2, layers 0-1  {0,1} {4,5}
-layers 2-3  replicate(2)  instructions 3-8, layers 2-3  {2,3} {6,7}
+task graph  strategy      covers                                          virtual devices
+layers 0-1  replicate(2)  instructions 1-2, layers 0-1                    {0,1} {4,5}
+layers 2-3  replicate(2)  instructions 3-8 (5-8 in no scope), layers 2-3  {2,3} {6,7}
 
 bridge from  to          forward  backward  fused
 layers 0-1   layers 2-3  128 KiB   128 KiB  no
@@ -292,9 +292,9 @@ layers 0-1   layers 2-3  128 KiB   128 KiB  no
 $ sed 's/4}/4, cluster.device_place_prefer_intra_node: false}/' a.yaml > b.yaml; heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate b.yaml --devices 8 | head -2; heddle sim mlp-xs:layers=4 --batch 64 --train --annotate b.yaml --machine '1x8 a100' | sed -n '/^task graph/,/^$/p'
 model      mlp-xs:layers=4,hidden=32
 plan       layers 0-1: replicate(2), layers 2-3: replicate(2); 2 replicas; 4 microbatches
-task graph  strategy      covers                        virtual devices
-layers 0-1  replicate(2)  instructions 1-2, layers 0-1  {0,1} {2,3}
-layers 2-3  replicate(2)  instructions 3-8, layers 2-3  {4,5} {6,7}
+task graph  strategy      covers                                          virtual devices
+layers 0-1  replicate(2)  instructions 1-2, layers 0-1                    {0,1} {2,3}
+layers 2-3  replicate(2)  instructions 3-8 (5-8 in no scope), layers 2-3  {4,5} {6,7}
 
 ## Four of one: a pipeline of four, in both orders; and one that is replicated behind one that is split.
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 0, replicate: 1}, {layers: 1, replicate: 1}, {layers: 2, replicate: 1}, {layers: 3, replicate: 1}]\nconfig: {num_micro_batch: 4}' > a.yaml; heddle plan mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --machine '1x4 a100' -o - | sed -n '/^order/,$p'
@@ -317,9 +317,9 @@ elements   16,385
 worst      2.4068e-13
 tolerance  1e-09
 plan            layers 0-1: split(4), layers 2-3: replicate(2); 2 microbatches
-task graph  strategy      covers                        virtual devices
-layers 0-1  split(4)      instructions 1-2, layers 0-1  {0-3}
-layers 2-3  replicate(2)  instructions 3-8, layers 2-3  {4,5}
+task graph  strategy      covers                                          virtual devices
+layers 0-1  split(4)      instructions 1-2, layers 0-1                    {0-3}
+layers 2-3  replicate(2)  instructions 3-8 (5-8 in no scope), layers 2-3  {4,5}
 
 bridge from  to           forward  backward  fused
 layers 0-1   layers 2-3  96.0 KiB   384 KiB  no
@@ -332,10 +332,20 @@ results    13
 elements   12,289
 worst      1.91133e-13
 tolerance  1e-09
+warning[W0505]: `layer 1` also takes blocks among 0-5, which no scope names
+  --> a.yaml:2:19
+   2 | scopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]
+     |                   ^
+  hint: name them in a scope, or say what is in none: default: {replicate: 2}
+warning[W0505]: `layer 1` also takes blocks among 0-5, which no scope names
+  --> a.yaml:2:19
+   2 | scopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]
+     |                   ^
+  hint: name them in a scope, or say what is in none: default: {replicate: 2}
 plan            layer 1: replicate(2), layer 2: split(2)
-task graph  strategy      covers                                   virtual devices
-layer 1     replicate(2)  instructions 1-2,4-10, layers among 0-5  {0,1}
-layer 2     split(2)      instructions 3, layer 2                  {2,3}
+task graph  strategy      covers                                                        virtual devices
+layer 1     replicate(2)  instructions 1-2,4-10 (1,4-10 in no scope), layers among 0-5  {0,1}
+layer 2     split(2)      instructions 3, layer 2                                       {2,3}
 
 bridge from  to       forward  backward  fused
 layer 1      layer 2  256 KiB   128 KiB  no
@@ -349,9 +359,9 @@ elements   8,193
 worst      5.0878e-14
 tolerance  1e-09
 plan            a: replicate(1), b: replicate(1); 2 microbatches
-task graph  strategy      covers                                virtual devices
-a           replicate(1)  instructions 1,3-8, layers among 0-3  {0}
-b           replicate(1)  instructions 2, layer 1               {1}
+task graph  strategy      covers                                                  virtual devices
+a           replicate(1)  instructions 1,3-8 (5-8 in no scope), layers among 0-3  {0}
+b           replicate(1)  instructions 2, layer 1                                 {1}
 
 bridge from  to  forward  backward  fused
 a            b   128 KiB   128 KiB  no
@@ -366,9 +376,9 @@ elements   8,193
 worst      8.11735e-14
 tolerance  1e-09
 plan            layers 0-3: replicate(4), layers 1-2: split(4)
-task graph  strategy      covers                                virtual devices
-layers 0-3  replicate(4)  instructions 1,4-8, layers among 0-3  {0-3}
-layers 1-2  split(4)      instructions 2-3, layers 1-2          {0-3}
+task graph  strategy      covers                                                  virtual devices
+layers 0-3  replicate(4)  instructions 1,4-8 (5-8 in no scope), layers among 0-3  {0-3}
+layers 1-2  split(4)      instructions 2-3, layers 1-2                            {0-3}
 
 bridge from  to          forward  backward  fused
 layers 0-3   layers 1-2  384 KiB       0 B  no
@@ -383,9 +393,9 @@ elements   8,193
 worst      5.0878e-14
 tolerance  1e-09
 plan            layers 0-1: replicate(4), layers 2-3: replicate(4); 2 microbatches
-task graph  strategy      covers                        virtual devices
-layers 0-1  replicate(4)  instructions 1-2, layers 0-1  {0-3}
-layers 2-3  replicate(4)  instructions 3-8, layers 2-3  {0-3}
+task graph  strategy      covers                                          virtual devices
+layers 0-1  replicate(4)  instructions 1-2, layers 0-1                    {0-3}
+layers 2-3  replicate(4)  instructions 3-8 (5-8 in no scope), layers 2-3  {0-3}
 
 bridge from  to          forward  backward  fused
 layers 0-1   layers 2-3      0 B       0 B  yes
@@ -496,6 +506,11 @@ error[E0512]: `layers 1-2` is not inside the scope around it: instruction 3 of m
        |          ^
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 2, scopes: [{layers: 1, split: 4}]}]' > a.yaml; heddle verify mlp-xs:layers=4 --annotate a.yaml
+warning[W0505]: `layers 0-1` also takes blocks 2-3, which no scope names
+  --> a.yaml:2:19
+   2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{layers: 1, split: 4}]}]
+     |                   ^
+  hint: name them in a scope, or say what is in none: default: {replicate: 2}
 error[E0512]: `layer 1` takes 4 devices, but `layers 0-1`, whose devices it shares, has 2
   --> a.yaml:2:66
    2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{layers: 1, split: 4}]}]
@@ -507,6 +522,11 @@ error[E0512]: `layer 1` takes 4 devices, but `layers 0-1`, whose devices it shar
   hint: split: 2
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 2, scopes: [{op: layernorm, split: 2}]}]' > a.yaml; heddle verify gpt2:layers=4,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --annotate a.yaml
+warning[W0505]: `layers 0-1` also takes blocks 2-3, which no scope names
+  --> a.yaml:2:19
+   2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{op: layernorm, split: 2}]}]
+     |                   ^
+  hint: name them in a scope, or say what is in none: default: {replicate: 2}
 error[E0502]: split of `layernorm`: no matmul with a weight can be split over tp=2
   --> a.yaml:2:70
    2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{op: layernorm, split: 2}]}]
@@ -831,3 +851,25 @@ error[E0512]: `*.mlp.*` is part of blocks that `default` computes on 2 devices; 
        |          ^
   hint: default: {replicate: 4}
 [1]
+## What scopes of some layers take besides: what no scope covers is in the report, blocks among it are a warning.
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 2-3, replicate: 1}, {layers: 6-7, replicate: 1}]\nconfig: {num_micro_batch: 4}' > a.yaml; heddle sim mlp-xs:layers=10 --batch 48 --train --annotate a.yaml --machine '1x2 a100' | sed -n '/^task graph/,/^$/p'
+warning[W0505]: `layers 2-3` also takes blocks among 0-5, which no scope names
+  --> a.yaml:2:19
+   2 | scopes: [{layers: 2-3, replicate: 1}, {layers: 6-7, replicate: 1}]
+     |                   ^
+  hint: name them in a scope, or say what is in none: default: {replicate: 1}
+warning[W0505]: `layers 6-7` also takes blocks 8-9, which no scope names
+  --> a.yaml:2:48
+   2 | scopes: [{layers: 2-3, replicate: 1}, {layers: 6-7, replicate: 1}]
+     |                                                ^
+  hint: name them in a scope, or say what is in none: default: {replicate: 1}
+task graph  strategy      covers                                              virtual devices
+layers 2-3  replicate(1)  instructions 1-6 (1-2,5-6 in no scope), layers 0-5  {0}
+layers 6-7  replicate(1)  instructions 7-14 (9-14 in no scope), layers 6-9    {1}
+
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-3, replicate: 1}, {name: rest, layers: 6-7, replicate: 1}]\ndefault: {replicate: 1}\nconfig: {num_micro_batch: 4}' > a.yaml; heddle sim mlp-xs:layers=10 --batch 48 --train --annotate a.yaml --machine '1x3 a100' | sed -n '/^task graph/,/^$/p'
+task graph  strategy      covers                                   virtual devices
+layers 0-3  replicate(1)  instructions 1-4, layers 0-3             {0}
+default     replicate(1)  instructions 5-6,9-14, layers among 4-9  {1}
+rest        replicate(1)  instructions 7-8, layers 6-7             {2}
+

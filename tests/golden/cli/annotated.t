@@ -15,9 +15,9 @@ verdict    equal: the plan computes what the model computes
 $ heddle sim a.heddle --train --machine '1x8 a100' | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
 model           a.heddle
 plan            scope 1: replicate(1), scope 2: replicate(1); 4 replicas; 8 microbatches
-task graph  strategy      covers                        virtual devices
-scope 1     replicate(1)  instructions 1-2, layers 0-1  {0} {2} {4} {6}
-scope 2     replicate(1)  instructions 3-7, layers 2-3  {1} {3} {5} {7}
+task graph  strategy      covers                                          virtual devices
+scope 1     replicate(1)  instructions 1-2, layers 0-1                    {0} {2} {4} {6}
+scope 2     replicate(1)  instructions 3-7 (5-7 in no scope), layers 2-3  {1} {3} {5} {7}
 
 bridge from  to        forward  backward  fused
 scope 1      scope 2  8.00 KiB  8.00 KiB  no
@@ -145,6 +145,11 @@ error[E0512]: `scope 1` is part of a repeated block, and only a split can be
   hint: replicate whole blocks: by `layers`, by the name of a function, or by `default`
 [1]
 $ sed -e '/%4 = call/i replicate 2 { split 2 {' -e '/%4 = call/a } }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2 | head -2
+warning[W0505]: `scope 1` also takes block 1, which no scope names
+  --> a.heddle:8:1
+   8 | replicate 2 { split 2 {
+     | ^
+  hint: name them in a scope, or say what is in none: default: {replicate: 2}
 model      a.heddle
 plan       scope 2: split(2), scope 1: replicate(2)
 ## Mistakes.
@@ -184,6 +189,11 @@ error[E0201]: expected a number of devices, `all`, or '{', found 'many'
      |       ^
 [1]
 $ sed -e '/%4 = call/i replicate 3 {' -e '/%4 = call/a }' plain.heddle > a.heddle; heddle verify a.heddle --devices 4
+warning[W0505]: `scope 1` also takes block 1, which no scope names
+  --> a.heddle:8:1
+   8 | replicate 3 {
+     | ^
+  hint: name them in a scope, or say what is in none: default: {replicate: 3}
 error[E0512]: 4 devices cannot be divided into replicas of the model of 3
   --> a.heddle:8:1
    8 | replicate 3 {

@@ -1136,6 +1136,11 @@ error[E0801]: --dtype: 'fp16' is not a floating-point type
   hint: in Heddle: f16
 [2]
 $ heddle plan gpt2 --batch 8 --machine '2x1 a100' --train --strategy 'dp=2 mb=1 zero=0 recompute=none'
+warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is sent from one node to another
+  --> --machine:1:1
+   1 | 2x1 a100
+     | ^
+  hint: '2x1 a100 ib=100Gb/s', with the rate of your network
 error[E0506]: the plan is impossible
   note: all_reduce over 2 ranks: the machine has no link between its nodes
   hint: connect the nodes: --machine '... ib=8x200Gb/s'
@@ -1283,6 +1288,11 @@ error[E0605]: 1 way is no split
   hint: a machine with several devices
 [1]
 $ heddle ops matmul --patterns --machine '2x8 v100'
+warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is sent from one node to another
+  --> --machine:1:1
+   1 | 2x8 v100
+     | ^
+  hint: '2x8 v100 ib=100Gb/s', with the rate of your network
 error[E0603]: all_reduce over 16 ranks: the machine has no link between its nodes
   hint: add `nics: 8 x 400 Gb/s` to its nodes, or `ib=8x400Gb/s` in one line
 [1]
