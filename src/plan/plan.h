@@ -235,6 +235,10 @@ u32 plan_send_streams(arena *scratch, const plan *pn, u32 n, const u16 *from, co
 // The trivial plan: one device, everything in one segment.
 plan *plan_single(arena *a, const prog *src, bool train, const optim_opts *o);
 
+// What a plan is verified against: one device, with its groups of batch norm and, where updates are between tasks, its
+// staleness. It returns gradients. The planner is of the plan's form (planner_formed).
+plan *plan_reference(planner *pl, const plan *pn, arena *a);
+
 // Shards one function of the source program alone, as the plan's trans say, weights free and other parameters
 // replicated: what a choice of trans is worth before a whole plan exists. false (diagnostics dropped) if
 // impossible.

@@ -36,6 +36,22 @@ static void find_readers(main_build *mb) {
   }
 }
 
+// A stage without a backward runs ahead of the updates that its tasks should read.
+static bool first_has_backward(main_build *mb) {
+  for (u32 i = 0; i < mb->m->nparams; i++) {
+    const weight_updates *u = &mb->updates[i];
+    if (!u->sources || mb->stage[u->first].gp) continue;
+    diag(mb->s->c, E_PLAN, mb->x->pn->order_at,
+         "schedule %s: stages %u and %u both read %s, and stage %u has no backward: it would run ahead of "
+         "the updates",
+         mb->x->pn->made.row->name, u->first, u->last, sym_str(mb->s->c, mb->m->values.v[i + 1].name),
+         u->first);
+    diag_hint(mb->s->c, "use schedule=1f1b, or cuts that put both into one stage");
+    return false;
+  }
+  return true;
+}
+
 bool main_updates_open(main_build *mb) {
   const u32 np = mb->m->nparams;
   mb->update_group = plan_update_group(mb->x->pn);
@@ -44,7 +60,7 @@ bool main_updates_open(main_build *mb) {
   mb->updates = ZNEWN(mb->x->a, weight_updates, np + 1);
   for (u32 i = 0; i < np; i++) mb->now[i] = mb->home[i].v;
   find_readers(mb);
-  return true;
+  return first_has_backward(mb);
 }
 
 // ---- what tasks read ------------------------------------------------------------------------------------
@@ -54,7 +70,8 @@ static u32 version_at(const main_build *mb, const stage_build *s, u32 m) {
 
 // Updates of weight w before what the tasks of microbatch m read.
 static u32 version_of(const main_build *mb, value w, u32 m) {
-  return version_at(mb, &mb->stage[mb->updates[w - 1].first], m);
+  const weight_updates *u = &mb->updates[w - 1];
+  return u->sources ? version_at(mb, &mb->stage[u->first], m) : 0;
 }
 
 // Weight k of a stage, on its group, in a version that is the newest unless it was read or kept before.
