@@ -97,6 +97,8 @@ static bool legal(const listing *l, choice_id id, const strategy *s) {
 }
 
 static void list_point(listing *l, const strategy *s) {
+  for (u32 k = 0; s->replicas.nparts && k < l->v.n; k++) // which may be fewer ranks than there are
+    if (!strategy_compare(&l->v.v[k].said, s)) return;
   l->too_many = l->v.n == l->most;
   if (l->too_many) return;
   listed *p = vec_push(l->w->a, &l->v);

@@ -584,6 +584,8 @@ bool policy_make_up(planner *source, arena *a, plan *pn, const hybrid_opts *o);
 u64 plan_hash(const ctx *c, const plan *pn);
 u64 plan_axis_hash(u64 h, const plan_axis *x);                  // h with its size and shares
 void plan_axis_key(arena *a, key_words *k, const plan_axis *x); // likewise
+// Splits of instructions over an axis, or, 0, over any, with their axes.
+void plan_choices_key(arena *a, key_words *k, const plan *pn, u8 axis);
 u64 plan_hash_unordered(const ctx *c, const plan *pn);
 u64 plan_hash_ordered(const ctx *c, const plan *pn, u64 unordered); // plan_hash from that
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.
