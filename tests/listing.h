@@ -97,6 +97,8 @@ static bool legal(const listing *l, choice_id id, const strategy *s) {
 }
 
 static void list_point(listing *l, const strategy *s) {
+  for (u32 k = 0; s->replicas.nparts && k < l->v.n; k++) // which may be fewer ranks than there are
+    if (!strategy_compare(&l->v.v[k].said, s)) return;
   l->too_many = l->v.n == l->most;
   if (l->too_many) return;
   listed *p = vec_push(l->w->a, &l->v);
@@ -339,10 +341,19 @@ static void say_sync(const setting *w, strbuf *out) {
   sb_fmt(out, "%ssync=%s", out->n ? " " : "", alone ? "allreduce,ps" : "*");
 }
 
+// Likewise updates between tasks, which `*` leaves out.
+static void say_stale(const setting *w, strbuf *out) {
+  static const char *const rows[] = {"pipedream", "1f1b,pipedream", "pipedream-2bw,gpipe", "pipedream,2bw"};
+  u64 own = hash_u64(w->rng, 2);
+  if (!w->train || strstr(sb_str(out), "schedule=") || strstr(sb_str(out), "replicas=") || !chance(&own, 3))
+    return;
+  sb_fmt(out, "%sschedule=%s", out->n ? " " : "", rows[pick(&own, COUNT_OF(rows))]);
+}
+
 static bool random_line(setting *w, listing *l) {
   strbuf b = {.a = w->a};
   (chance(&w->rng, 3) ? chunked_line : any_line)(w, &b);
-  say_sync(w, &b);
+  say_sync(w, &b), say_stale(w, &b);
   l->line = sb_str(&b);
   const bool ok = strategy_parse(w->c, w->a, l->line, &l->o.space);
   diag_clear(w->c);

@@ -113,9 +113,21 @@ void plans_open(plans_model *m, u32 index) {
   }
 }
 
+// Every such plan has a reference of its own.
+static const plan_numbers *want_stale(plans_model *m, const plan *pn) {
+  if (m->stale == pn) return &m->want_stale;
+  if (m->of_stale) arena_free(m->of_stale);
+  m->of_stale = arena_new(), m->stale = pn;
+  prog *p = plan_apply(m->pl, plan_reference(m->pl, pn, m->of_stale), NULL);
+  if (!p || !plan_evaluate(m->src, p, PLANS_SEED, m->of_stale, &m->want_stale)) give_up(m);
+  prog_free(p);
+  return &m->want_stale;
+}
+
 // Batch norm in groups is another model: made when a plan asks for it, and kept.
 const plan_numbers *plans_want(plans_model *m, const plan *pn) {
   u32 groups = pn->batchnorm_groups;
+  if (pn->train && pn->made.row && pn->made.row->weights != WEIGHTS_ONE) return want_stale(m, pn);
   if (!groups) return &m->want[pn->train];
   assert(groups < PLANS_GROUPS);
   plan_numbers *want = &m->grouped[pn->train][groups];
@@ -129,6 +141,7 @@ const plan_numbers *plans_want(plans_model *m, const plan *pn) {
 }
 
 void plans_close(plans_model *m) {
+  if (m->of_stale) arena_free(m->of_stale);
   planner_free(m->pl);
   prog_free(m->src);
   arena_free(m->a);
@@ -367,7 +380,8 @@ static plan *hybrid_of(plans_model *m, strategy say, bool train, u64 *rng, arena
   hybrid_opts o = {.s = say, .train = train, .optim = m->optim, .keep_gradients = true};
   plan *pn = policy_hybrid(m->pl, a, &o);
   if (!pn) return NULL;
-  if (pn->train && chance(rng, 4) &&
+  const bool stale = pn->made.row && pn->made.row->weights != WEIGHTS_ONE;
+  if (pn->train && chance(rng, 4) && !stale &&
       !policy_is_interlaced(&say)) { // weight gradients apart: each after its input gradient
     own_order(m->c, pn, a);
     for (u32 i = 0; i < pn->nseqs; i++) {
@@ -433,6 +447,24 @@ plan *plans_placed(plans_model *m, u64 *rng, arena *a) {
   (void)policy_schedule_named(rows[recycles && pick(rng, 2) ? 2 : row], &s.schedule.n);
   if (recycles) s.pp.n = 2; // layers of a pass
   return hybrid_of(m, s, train, rng, a);
+}
+
+// What goes with updates between tasks, and a batch that divides.
+plan *plans_stale(plans_model *m, u64 *rng, arena *a) {
+  static const char *const rows[] = {"pipedream", "pipedream-2bw"};
+  m->stale = NULL;
+  strategy s = strategy_default();
+  s.pp.n = 2 + pick(rng, 2), s.dp.n = 1 + pick(rng, 2), s.tp.n = 1 + pick(rng, 2);
+  for (u32 id = CHOICE_v; id < CHOICE_COUNT; id++)
+    if (id != CHOICE_v && id != CHOICE_group && chance(rng, 2)) random_value(&s, (choice_id)id, true, rng, a);
+  (void)policy_schedule_named(rows[pick(rng, 2)], &s.schedule.n);
+  s.v = choice_default(CHOICE_v), s.sync = choice_default(CHOICE_sync);
+  s.offload = choice_default(CHOICE_offload), s.prefetch = choice_default(CHOICE_prefetch);
+  s.buffers = choice_default(CHOICE_buffers);
+  s.zero.n = s.dp.n > 1 && chance(rng, 2);
+  s.mb.n = 1 + pick(rng, 6);
+  if (chance(rng, 4) && s.mb.n > s.pp.n) s.group.n = s.mb.n / 2;
+  return hybrid_of(m, s, true, rng, a);
 }
 
 // Replicas of different make-up, with what they may have inside more often than chance has it.

@@ -14,6 +14,9 @@ typedef struct {
   bool batchnorm;                        // has it any, in training?
   plan_numbers want[2];                  // of the single-device program: inference, training (with gradients)
   plan_numbers grouped[2][PLANS_GROUPS]; // the same with batch norm in so many groups
+  const plan *stale; // the latest plan with updates between tasks that was asked for, and what it must compute
+  arena *of_stale;
+  plan_numbers want_stale;
 } plans_model;
 
 enum { PLANS_SEED = 7 }; // of the inputs
@@ -31,6 +34,7 @@ plan *plans_hybrid(plans_model *m, u64 *rng, arena *a);
 plan *plans_by_degree(plans_model *m, u64 *rng, arena *a); // NULL: refused
 plan *plans_made_up(plans_model *m, u64 *rng, arena *a);   // replicas of different make-up; NULL: refused
 plan *plans_placed(plans_model *m, u64 *rng, arena *a);    // interlaced, or with passes; NULL: refused
+plan *plans_stale(plans_model *m, u64 *rng, arena *a);     // with updates between tasks; NULL: refused
 // Such a pipeline of microbatches, with its tasks in any order that respects who waits for whom, backwards in
 // one part, in two, or some so and some so, sends on any streams. NULL: none was found.
 plan *plans_ordered(plans_model *m, u64 *rng, arena *a);

@@ -229,12 +229,18 @@ static plan *single_stale(planner *pl, const plan *pn, arena *a) {
   return one;
 }
 
-static bool compare_plans(planner *pl, const plan *pn, cost_model *k, const verify_opts *o, arena *a,
-                          verify_report *r) {
-  plan keep = *pn, *one = plan_update_group(pn) ? single_stale(pl, pn, a)
+plan *plan_reference(planner *pl, const plan *pn, arena *a) {
+  plan *one = pn->time && plan_update_group(pn) ? single_stale(pl, pn, a)
                                                 : plan_single(a, pl->src, pn->train, &pn->optim);
   one->batchnorm_groups = pn->batchnorm_groups; // of one device too
-  keep.keep_gradients = one->keep_gradients = pn->train;
+  one->keep_gradients = pn->train;
+  return one;
+}
+
+static bool compare_plans(planner *pl, const plan *pn, cost_model *k, const verify_opts *o, arena *a,
+                          verify_report *r) {
+  plan keep = *pn, *one = plan_reference(pl, pn, a);
+  keep.keep_gradients = pn->train;
   prog *dist = plan_apply(pl, &keep, k);
   prog *ref = dist && is_feasible(dist) ? plan_apply(pl, one, k) : NULL;
   plan_numbers want, got;

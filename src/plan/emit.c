@@ -38,9 +38,8 @@ value main_on_group(main_build *mb, value v, group g) {
 
 // A parameter on a stage's group: of the parameter itself, or of its copy on the stage's mesh, which the first that asks
 // has sent.
-static value param_here(main_build *mb, value w, group g) {
+value main_param_here(main_build *mb, value w, group g) {
   mesh_param *x = main_param(mb, w, g);
-  if (mb->now && main_trains(mb, w)) return main_on_group(mb, mb->now[w - 1], g);
   if (!x->v) {
     const bool host = main_weight_on_host(mb, w);
     value from = mb->home[w - 1].v;
@@ -51,7 +50,7 @@ static value param_here(main_build *mb, value w, group g) {
   return mb->b.failed ? 0 : main_on_group(mb, x->v, g);
 }
 
-static value packed(main_build *mb, const value *v, u32 n, group g) {
+value main_packed(main_build *mb, const value *v, u32 n, group g) {
   if (!n) return 0;
   type *ty = NEWN(mb->x->a, type, n);
   for (u32 i = 0; i < n; i++) ty[i] = type_here(mb, v[i]);
@@ -63,8 +62,8 @@ static value packed(main_build *mb, const value *v, u32 n, group g) {
 // Packed weights of a stage: all of them, or those that the backward needs.
 static value pack_weights(main_build *mb, stage_build *s, const u32 *which, u32 n) {
   value *v = NEWN(mb->x->a, value, n + 1);
-  for (u32 k = 0; k < n; k++) v[k] = param_here(mb, s->src->weight[which ? which[k] : k], s->g);
-  return packed(mb, v, n, s->g);
+  for (u32 k = 0; k < n; k++) v[k] = main_param_here(mb, s->src->weight[which ? which[k] : k], s->g);
+  return main_packed(mb, v, n, s->g);
 }
 
 void emit_one_a_layer(main_build *mb, value w) {
@@ -91,11 +90,6 @@ static void pack_for_backward(main_build *mb, stage_build *s) {
   }
 }
 
-void emit_weights(main_build *mb, stage_build *s) {
-  s->fwd_weights = pack_weights(mb, s, NULL, s->src->nweights);
-  pack_for_backward(mb, s);
-}
-
 void emit_accumulators(main_build *mb, stage_build *s) {
   prog *p = mb->p;
   const stage_source *c = s->src;
@@ -111,18 +105,18 @@ void emit_accumulators(main_build *mb, stage_build *s) {
     emit_one_a_layer(mb, c->weight[s->gp->acc[k]]);
     if (main_on_host(mb, OFFLOAD_GRADS)) main_store(mb, &zero[k], 1), mb->b.g = s->g;
   }
-  s->grads = packed(mb, zero, s->gp->nacc, s->g);
+  s->grads = main_packed(mb, zero, s->gp->nacc, s->g);
   mb->b.flags = 0;
 }
 
 void emit_before(main_build *mb, stage_build *s) {
   const stage_source *c = s->src;
-  s->fwd_weights = pack_weights(mb, s, NULL, c->nweights);
+  if (!mb->update_group) s->fwd_weights = pack_weights(mb, s, NULL, c->nweights);
   s->base = ZNEWN(mb->x->a, value, c->ninputs + 1);
   for (u32 k = 0; k < c->ninputs; k++)
-    if (!mb->stage_of[c->input[k]]) s->base[k] = param_here(mb, c->input[k], s->g);
-  pack_for_backward(mb, s), emit_accumulators(mb, s);
-  main_first_version(mb, s);
+    if (!mb->stage_of[c->input[k]]) s->base[k] = main_param_here(mb, c->input[k], s->g);
+  if (!mb->update_group) pack_for_backward(mb, s);
+  emit_accumulators(mb, s);
 }
 
 // ---- tasks ------------------------------------------------------------------------------------------------
@@ -177,7 +171,7 @@ static value argument(main_build *mb, stage_build *s, u32 k, u32 m) {
 static void run_forward(main_build *mb, stage_build *s, u32 m) {
   stage_source *c = s->src;
   u32 buf[64], *opd = c->ninputs < 60 ? buf : NEWN(mb->x->a, u32, c->ninputs + 1), n = 0;
-  if (s->fwd_weights) opd[n++] = main_fwd_weights(mb, s, m);
+  if (c->nweights) opd[n++] = main_fwd_weights(mb, s, m);
   for (u32 k = 0; k < c->ninputs; k++) opd[n++] = argument(mb, s, k, m);
   u32 r = emit_call(mb, &s->fwd, &s->fwd_types, opd, n, s->g, m, 0);
   s->nforwards++;

@@ -140,6 +140,20 @@ static void fetch_to_join(main_build *mb, value w, value *v, u32 n) {
   }
 }
 
+value main_joined_gradient(main_build *mb, value w, value *grad, u32 n) {
+  u32 groups = 0; // one value for each distinct group
+  for (u32 k = 0; k < n; k++) {
+    const group g = type_get(mb->p, type_of(mb, grad[k]))->g;
+    u32 j = 0;
+    while (j < groups && type_get(mb->p, type_of(mb, grad[j]))->g.i != g.i) j++;
+    if (j == groups)
+      grad[groups++] = grad[k];
+    else
+      grad[j] = combine(mb, grad[j], grad[k]);
+  }
+  return bring_home(mb, w, grad, groups);
+}
+
 // Per weight the gradient on the weight's own group, from the packed gradients of all stages; 0: not a
 // weight.
 static bool gather_grads(main_build *mb, value *out) {
@@ -158,18 +172,8 @@ static bool gather_grads(main_build *mb, value *out) {
     for (u32 k = 0; k < n; k++) *vec_push(a, &per[s->src->weight[s->gp->acc[k]] - 1]) = r + k;
   }
   for (u32 i = 0; i < mb->m->nparams; i++) {
-    u32 n = 0; // one value for each distinct group
     fetch_to_join(mb, i + 1, per[i].v, per[i].n);
-    for (u32 k = 0; k < per[i].n; k++) {
-      group g = type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[k]].ty)->g;
-      u32 j = 0;
-      while (j < n && type_get(p, func_get(p, mb->b.f)->values.v[per[i].v[j]].ty)->g.i != g.i) j++;
-      if (j == n)
-        per[i].v[n++] = per[i].v[k];
-      else
-        per[i].v[j] = combine(mb, per[i].v[j], per[i].v[k]);
-    }
-    out[i] = n ? bring_home(mb, i + 1, per[i].v, n)
+    out[i] = per[i].n ? main_joined_gradient(mb, i + 1, per[i].v, per[i].n)
              : main_trains(mb, i + 1) && !mb->skip[i] && !(mb->now && mb->now[i] != mb->home[i].v)
                  ? zero_grad(mb, i + 1)
                  : 0;

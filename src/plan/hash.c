@@ -22,6 +22,19 @@ void plan_axis_key(arena *a, key_words *k, const plan_axis *x) {
   for (u32 i = 0; x->shares && i < x->size; i++) *vec_push(a, k) = x->shares[i];
 }
 
+void plan_choices_key(arena *a, key_words *k, const plan *pn, u8 axis) {
+  u64 seen = 0;
+  for (u32 i = 0; i < pn->ntrans; i++) {
+    const plan_trans *t = &pn->trans[i];
+    if (!t->instr || (axis && t->axis != axis)) continue;
+    *vec_push(a, k) = (u64)t->fn.i << 32 | t->instr, *vec_push(a, k) = (u64)t->stride;
+    *vec_push(a, k) = (u64)t->index << 32 | (u64)t->dim << 16 | (u64)t->axis << 8 | (u64)t->result << 2 |
+                      (u64)t->weak << 1 | t->uneven;
+    if (!(seen >> t->axis & 1)) plan_axis_key(a, k, &pn->axes[t->axis - 1]);
+    seen |= (u64)1 << t->axis;
+  }
+}
+
 static u64 hash_space(u64 h, const ctx *c, const plan *pn) {
   h = hash_step(hash_step(h, pn->naxes), pn->nmeshes);
   for (u32 i = 0; i < pn->naxes; i++) h = plan_axis_hash(hash_name(h, c, pn->axes[i].name), &pn->axes[i]);

@@ -31,8 +31,9 @@ typedef struct stage_build {
   layout *acc_lay; // per accumulator / weight gradient
   u32 nneed_weights;
   value fwd_weights, bwd_weights, wgrad_weights; // packed weights for fwd, bwd, wgt (0: none)
-  u32 nforwards;                                 // of its tasks so far, where updates are between tasks
-  value *fwd_of, *bwd_of;                        // the same by version, where updates are between tasks
+  u32 nforwards, nbackwards;                     // of its tasks so far, where updates are between tasks
+  value *fwd_of, *bwd_of;                        // there by version of its own weights; 0: not packed
+  value *weight_of;                              // [version * nweights + weight]; 0: not asked for, or gone
   value grads;                                   // packed gradients so far
   type *arg_type; // per input that is a piece of a parameter: its type, once known
   edge **came;    // per input that another stage makes
@@ -68,6 +69,15 @@ typedef struct {
 } server_of;
 enum { SERVERS_MOST = 64 }; // streams of servers
 
+// A weight that is updated between tasks.
+typedef struct {
+  u32 n;                     // updates so far
+  u32 nreaders, first, last; // stages
+  u32 sources;               // of these, with gradients of it
+  value *came; // [update * sources + 0..ncame[update]): gradients of one that several stages read
+  u32 *ncame;
+} weight_updates;
+
 // By types: in which layout a value is sent, and as what it arrives.
 typedef struct {
   u32 from, to, want;
@@ -102,8 +112,9 @@ typedef struct {
   bool *skip;             // per source parameter: is it left out?
   u32 update_group;       // microbatches of an update between tasks; 0: one update, when all tasks have ended
   value *now,
-      *last_grad;    // of these, per source parameter: its newest version, the gradient of its latest update
-  server_of *server; // per source parameter, once main_params has run
+      *last_grad; // of these, per source parameter: its newest version, the gradient of its latest update
+  weight_updates *updates;    // likewise
+  server_of *server;          // per source parameter, once main_params has run
   value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
   u8 offload;                 // as the plan says; 0 in a probe
   u8 from_host, to_host;      // streams
@@ -125,27 +136,30 @@ value main_pull(main_build *mb, value w, value updated);
 static inline group main_update_group(const main_build *mb, value w) {
   return mb->server[w - 1].axis ? mb->server[w - 1].g : mb->home[w - 1].g;
 }
-// updates.c, where updates are between tasks (else nothing): before any task; when a stage's first weights are packed; what
-// tasks of microbatch m read; after the backward of m.
+// updates.c: before any task; what tasks of microbatch m read, packed; where updates are between tasks, after the
+// backward of m.
 bool main_updates_open(main_build *mb);
-void main_first_version(main_build *mb, stage_build *s);
-value main_fwd_weights(const main_build *mb, const stage_build *s, u32 m);
-value main_bwd_weights(const main_build *mb, const stage_build *s, u32 m);
+value main_fwd_weights(main_build *mb, stage_build *s, u32 m);
+value main_bwd_weights(main_build *mb, stage_build *s, u32 m);
 bool main_update_stage(main_build *mb, stage_build *s, u32 m);
 // finish.c: the update of n weights on one group as one call; by parameter new weights, states by kind, gradients.
 bool main_update(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news,
                  value *gradout);
+// ... gradients of one weight by the stages that read it: their sum where the weight is updated. 0: it has failed.
+value main_joined_gradient(main_build *mb, value w, value *grad, u32 n);
 bool main_finish(main_build *mb); // finish.c: results, gradients, updates
 // ending.c: plan_probed.ending, after main_stages. In `a`; returns how many.
 u32 main_ending(main_build *mb, const u16 *alike, arena *a, const u32 **word);
 // emit.c: one task after the other, in any order in which what a task needs was made before
 void emit_begin(main_build *mb);
 value main_on_group(main_build *mb, value v, group g); // restricted to a group within its own
+value main_param_here(main_build *mb, value w,
+                      group g); // a parameter on a stage's group, as the step finds it
+value main_packed(main_build *mb, const value *v, u32 n, group g); // 0: there are none
 // The latest instruction is one for weight w's layer, and for those that it stands for.
 void emit_one_a_layer(main_build *mb, value w);
 shape main_gradient_shape(const main_build *mb, value weight); // of the one that the backwards leave
 void emit_before(main_build *mb, stage_build *s);              // weights, pieces of inputs, accumulators
-void emit_weights(main_build *mb, stage_build *s);
 void emit_accumulators(main_build *mb, stage_build *s);
 void emit_task(main_build *mb, stage_build *s, task_kind kind, u32 m);
 // Of what the task left: to the stage `to` - 1, or, if `to` is 0, to all.

@@ -235,6 +235,10 @@ u32 plan_send_streams(arena *scratch, const plan *pn, u32 n, const u16 *from, co
 // The trivial plan: one device, everything in one segment.
 plan *plan_single(arena *a, const prog *src, bool train, const optim_opts *o);
 
+// What a plan is verified against: one device, with its groups of batch norm and, where updates are between tasks, its
+// staleness. It returns gradients. The planner is of the plan's form (planner_formed).
+plan *plan_reference(planner *pl, const plan *pn, arena *a);
+
 // Shards one function of the source program alone, as the plan's trans say, weights free and other parameters
 // replicated: what a choice of trans is worth before a whole plan exists. false (diagnostics dropped) if
 // impossible.
@@ -580,6 +584,8 @@ bool policy_make_up(planner *source, arena *a, plan *pn, const hybrid_opts *o);
 u64 plan_hash(const ctx *c, const plan *pn);
 u64 plan_axis_hash(u64 h, const plan_axis *x);                  // h with its size and shares
 void plan_axis_key(arena *a, key_words *k, const plan_axis *x); // likewise
+// Splits of instructions over an axis, or, 0, over any, with their axes.
+void plan_choices_key(arena *a, key_words *k, const plan *pn, u8 axis);
 u64 plan_hash_unordered(const ctx *c, const plan *pn);
 u64 plan_hash_ordered(const ctx *c, const plan *pn, u64 unordered); // plan_hash from that
 // Its parts, each adding to a plan whose axes and meshes exist. axis: 1-based into pn->axes.

@@ -315,8 +315,17 @@ static bool may_be_one(const choice_set *x) {
   return one;
 }
 
-// Strategies of replicas, whose degrees are their own.
-static void all_replicas(points *sp, const strategy *of) {
+// Replicas need not fill a window: is the strategy in one of the n before? One of several kinds has all that others have.
+static bool in_window_before(const points *sp, const rank_window *v, u32 n, const strategy *s) {
+  for (u32 w = 0; w < n; w++)
+    if (v[w].first == s->skip.n && v[w].n >= strategy_ranks(s) &&
+        (!sp->mixed || !machine_one_kind(sp->on, v[w].first, v[w].n)))
+      return true;
+  return false;
+}
+
+// Strategies of replicas, whose degrees are their own, that are not in the first `before` windows.
+static void all_replicas(points *sp, const strategy *of, const rank_window *window, u32 before) {
   const choice_set *x = &sp->o->space.of[CHOICE_replicas];
   choice_value tried[2 * 2 * 4];
   const u32 n = x->all ? tried_replicas(sp, of->skip.n, tried) : x->n;
@@ -326,6 +335,7 @@ static void all_replicas(points *sp, const strategy *of) {
     strategy s = *of;
     s.replicas = x->all ? tried[k] : x->v[k];
     if (!s.replicas.nparts || strategy_ranks(&s) > sp->ranks) continue;
+    if (!x->all && in_window_before(sp, window, before, &s)) continue;
     const u32 have = sp->space;
     next(sp, CHOICE_replicas + 1, &s);
     if (!x->all && sp->space > have) sp->used[CHOICE_replicas] |= (u64)1 << k;
@@ -519,7 +529,7 @@ static void all_windows(points *sp, const machine *m, u32 ranks) {
     const u32 have = sp->space;
     next(sp, 0, &s);
     s = strategy_default(), s.skip.n = x->first;
-    all_replicas(sp, &s);
+    all_replicas(sp, &s, window, w);
     const choice_set *skip = &sp->o->space.of[CHOICE_skip];
     for (u32 k = 0; k < skip->n && sp->space > have; k++)
       if (choice_same(skip->v[k], s.skip)) sp->used[CHOICE_skip] |= (u64)1 << k;

@@ -390,7 +390,7 @@ static bool check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
 typedef plan *maker(plans_model *m, u64 *rng, arena *a);
 
 TEST(mutants_are_noticed) {
-  static maker *const make[] = {plans_hybrid, plans_random, plans_placed};
+  static maker *const make[] = {plans_hybrid, plans_random, plans_placed, plans_stale};
   const char *only = getenv("MODEL"), *one = getenv("SEED");
   for (u32 i = 0; i < plans_count(); i++) {
     plans_model m;

@@ -63,6 +63,10 @@ typedef enum {
   HAS_WIDE,
   HAS_WIDE_TENSOR,
   HAS_PASSES,
+  HAS_STALE,
+  HAS_TWO_VERSIONS,
+  HAS_STALE_SHARED,
+  HAS_STALE_DEGREES,
   HAS_SERVERS,
   HAS_SERVERS_PIPELINE,
   HAS_INTRA,
@@ -126,6 +130,10 @@ static const char *const feature_name[] = {"data",
                                            "an embedding on all places",
                                            "an embedding on all places and matmuls split",
                                            "several passes",
+                                           "updates after every microbatch",
+                                           "updates after every group of microbatches",
+                                           "updates between tasks of a weight that several stages read",
+                                           "updates between tasks and tensor degrees by stage",
                                            "parameter servers",
                                            "parameter servers and stages",
                                            "collectives inside groups alone",
@@ -138,8 +146,25 @@ static u32 has[HAS_COUNT], ran, refused;
 
 static void note(feature f, bool yes) { has[f] += yes; }
 
+// Do segments read one weight that are on several meshes, or, `all`, several segments?
+static bool is_read_twice(const prog *src, const plan *pn, bool all) {
+  const func_info *m = func_get(src, src->main);
+  for (value v = 1; v <= m->nparams; v++) {
+    u32 on = 0; // + 1
+    for (u32 k = 0; m->params.v[v - 1].r == ROLE_WEIGHT && k < pn->nsegments; k++)
+      for (u32 i = pn->segments[k].from; i <= pn->segments[k].to; i++)
+        for (u32 o = 0; o < m->body.v[i - 1].nopd; o++) {
+          const u32 at = (all ? k : pn->segments[k].on.mesh) + 1;
+          if (opd_of(m, &m->body.v[i - 1], o) != v) continue;
+          if (on && on != at) return true;
+          on = at;
+        }
+  }
+  return false;
+}
+
 // The name of a hybrid is its strategy.
-static void note_name(const plan *pn, const char *name) {
+static void note_name(const prog *src, const plan *pn, const char *name) {
   ctx *c = ctx_new();
   strategy_set set;
   strategy s;
@@ -166,6 +191,11 @@ static void note_name(const plan *pn, const char *name) {
     note(HAS_WIDE, wide), note(HAS_WIDE_TENSOR, wide && t > 1),
         note(HAS_PASSES, row && sched_passes(row) > 1);
     note(HAS_1F1B, p > 1 && choice_is(CHOICE_schedule, s.schedule, "1f1b"));
+    const bool stale = row && row->weights != WEIGHTS_ONE;
+    note(HAS_STALE, stale && row->weights == WEIGHTS_STASHED),
+        note(HAS_TWO_VERSIONS, stale && row->weights == WEIGHTS_DOUBLE);
+    note(HAS_STALE_SHARED, stale && is_read_twice(src, pn, true)),
+        note(HAS_STALE_DEGREES, stale && pn->nmeshes > 1);
     const bool served = pn->nstorage[STORAGE_SERVER] > 0;
     note(HAS_SERVERS, served), note(HAS_SERVERS_PIPELINE, served && p > 1);
     note(HAS_SEQUENCE, s.sp.n), note(HAS_OVERLAP, s.overlap.n && pn->send_stream.i);
@@ -190,24 +220,9 @@ static void note_name(const plan *pn, const char *name) {
   ctx_free(c);
 }
 
-static bool reads_on_two_meshes(const prog *src, const plan *pn) {
-  const func_info *m = func_get(src, src->main);
-  for (value v = 1; v <= m->nparams; v++) {
-    u32 on = 0; // + 1
-    for (u32 k = 0; m->params.v[v - 1].r == ROLE_WEIGHT && k < pn->nsegments; k++)
-      for (u32 i = pn->segments[k].from; i <= pn->segments[k].to; i++)
-        for (u32 o = 0; o < m->body.v[i - 1].nopd; o++) {
-          if (opd_of(m, &m->body.v[i - 1], o) != v) continue;
-          if (on && on != pn->segments[k].on.mesh + 1) return true;
-          on = pn->segments[k].on.mesh + 1;
-        }
-  }
-  return false;
-}
-
 static void note_plan(const prog *src, const plan *pn, const char *name) {
-  note_name(pn, name);
-  note(HAS_COPIES, reads_on_two_meshes(src, pn)), note(HAS_REPLICAS, pn->nreplicas > 1);
+  note_name(src, pn, name);
+  note(HAS_COPIES, is_read_twice(src, pn, false)), note(HAS_REPLICAS, pn->nreplicas > 1);
   bool split = false;
   for (u32 i = 0; i < pn->nseqs; i++)
     for (u32 k = 0; k < pn->seqs[i].n; k++) split |= pn->seqs[i].v[k].kind == TASK_W;
@@ -353,7 +368,7 @@ static void check_plan(plans_model *m, const plan *pn, u64 seed, arena *a) {
 }
 
 typedef plan *maker(plans_model *m, u64 *rng, arena *a);
-enum { OF_POLICIES, OF_PRIMITIVES, BY_DEGREE, MADE_UP, PLACED };
+enum { OF_POLICIES, OF_PRIMITIVES, BY_DEGREE, MADE_UP, PLACED, STALE };
 static void check_models(maker *make, u32 kind) {
   const char *only = getenv("MODEL"), *one = getenv("SEED");
   ran = refused = 0;
@@ -374,7 +389,7 @@ static void check_models(maker *make, u32 kind) {
       arena_free(a);
     }
     const bool never =
-        (kind == BY_DEGREE && m.batchnorm) || kind == PLACED; // data ranks differ; not every model
+        (kind == BY_DEGREE && m.batchnorm) || kind >= PLACED; // data ranks differ; not every model
     if (!one && !only && !never)
       CHECK_MSG(ran == want, "%s: %u of %u plans can be applied", m.name, ran + each - want, each);
     plans_close(&m);
@@ -386,6 +401,7 @@ TEST(plans_of_primitives) { check_models(plans_random, OF_PRIMITIVES); }
 TEST(plans_by_degrees) { check_models(plans_by_degree, BY_DEGREE); }
 TEST(plans_of_replicas) { check_models(plans_made_up, MADE_UP); }
 TEST(plans_of_placed_rows) { check_models(plans_placed, PLACED); }
+TEST(plans_with_updates_between_tasks) { check_models(plans_stale, STALE); }
 
 TEST(plans_had_everything) {
   for (u32 k = 0; k < HAS_COUNT && !getenv("MODEL") && !getenv("SEED"); k++)

@@ -10,6 +10,7 @@ enum { SETTINGS = 104, EACH = 4, CHOSEN = 5 }; // CHOSEN: plans that have a choi
 // ---- agreement ------------------------------------------------------------------------------------------
 static double tightness;
 static u32 by_work, searches, refusals, points, cut_time, cut_memory, over, equal, twins, dear_devices;
+static u32 between_tasks;        // simulated plans that update there
 static u32 chosen[CHOICE_COUNT]; // simulated plans in which the row is not at its default
 
 static const char *told(const listing *l) {
@@ -81,6 +82,7 @@ static void check_state(const listing *l, const search_result *r, const search_p
     AGREE(l, p, t->time_ps == p->time_ps && t->alone_ps == p->alone_ps && t->peak_bytes == p->peak_bytes);
     for (u32 i = 0; i < CHOICE_COUNT; i++)
       chosen[i] += !choice_same(p->s.of[i], choice_default((choice_id)i));
+    between_tasks += !p->s.schedule.path && sched_row_of(p->s.schedule.n)->weights != WEIGHTS_ONE;
     over += p->state == SEARCH_OVER_MEMORY;
     break;
   default: AGREE(l, p, !"an open point");
@@ -347,8 +349,9 @@ TEST(search_is_brute_force) {
       moved, scaled, profiled);
   printf("  simulated with");
   for (u32 i = CHOICE_v; i < CHOICE_COUNT; i++) printf(" %s %u", choice_get((choice_id)i)->name, chosen[i]);
-  printf("\n");
+  printf("\n  %u with updates between tasks\n", between_tasks);
   if (one || many) return;
+  CHECK_MSG(between_tasks >= 20, "%u", between_tasks);
   CHECK(by_work >= 300);
   CHECK_MSG(searches >= 200 && refusals >= 10, "%u searches, %u refused", searches, refusals);
   CHECK(moved >= 300 && scaled >= 300 && profiled >= 10);

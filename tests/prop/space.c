@@ -50,6 +50,8 @@ typedef struct {
   strategy_set set;
 } setting;
 static u32 folded, flat, impossible, equal, searches;
+enum { MOVED, SERVED, ON_HOST, BETWEEN_TASKS, APART };
+static u32 apart[APART]; // plans compared
 
 static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 
@@ -88,6 +90,27 @@ static void random_degrees(setting *s, strategy_set *x) {
   for (u32 k = 0; k < 3; k++) space_fix(s->a, x, (choice_id)(CHOICE_dp + k), v[k]);
 }
 
+// What the files say nothing of, each in some parts: how values move, servers, host memory, updates between tasks. From
+// numbers of its own, so that the rest of the part is what it is without. Plans that they do not go with are impossible.
+static void say_apart(setting *s, strategy_set *x) {
+  static const char *const stale[] = {"pipedream", "pipedream-2bw"};
+  u64 own = hash_u64(s->rng, 3);
+  choice_value v = {0};
+  switch (pick(&own, 8)) {
+  case 0: v.n = 1 + pick(&own, MATERIALISE_WAYS - 1), space_fix(s->a, x, CHOICE_materialise, v); break;
+  case 1:
+    v.n = 1, space_fix(s->a, x, CHOICE_sync, v);
+    space_fix(s->a, x, CHOICE_zero, choice_default(CHOICE_zero));
+    break;
+  case 2: v.n = 1 + pick(&own, 15), space_fix(s->a, x, CHOICE_offload, v); break;
+  case 3:
+    (void)policy_schedule_named(stale[pick(&own, 2)], &v.n);
+    space_fix(s->a, x, CHOICE_schedule, v);
+    break;
+  default: break;
+  }
+}
+
 // Degrees and the size of a microbatch have one value, other rows all of theirs as long as the plans are few.
 static strategy_set random_part(setting *s) {
   choice_id row[] = {CHOICE_v,  CHOICE_schedule, CHOICE_group,    CHOICE_zero,   CHOICE_recompute,
@@ -106,6 +129,7 @@ static strategy_set random_part(setting *s) {
     else
       space_fix(s->a, &x, id, v[pick(&s->rng, n)]);
   }
+  say_apart(s, &x);
   space_settle(&x);
   return x;
 }
@@ -251,6 +275,9 @@ static u32 check_part(setting *s, u32 most, bool by_flat) {
     check_point(s, p, SIM_FOLDED);
     if (by_flat) check_point(s, p, SIM_FLAT), flat++;
     folded++;
+    apart[MOVED] += p->s.materialise.n > 0, apart[SERVED] += p->s.sync.n > 0;
+    apart[ON_HOST] += p->s.offload.n > 0;
+    apart[BETWEEN_TASKS] += p->s.pp.n > 1 && sched_row_of(p->s.schedule.n)->weights != WEIGHTS_ONE;
   }
   for (u32 i = 0, k = 0; ok && i < r.npoints && k < 2; i++)
     if (r.point[r.npoints - 1 - i].state == SEARCH_IMPOSSIBLE)
@@ -279,5 +306,8 @@ TEST(space_is_the_programs_written_out) {
     check_space(&full[i], many / COUNT_OF(full), flats / COUNT_OF(full), seed + i);
   printf("  %u plans of %u searches folded, %u flat, %u impossible, %u equal\n", folded, searches, flat,
          impossible, equal);
+  printf("  %u that move otherwise, %u with servers, %u on hosts, %u with updates between tasks\n",
+         apart[MOVED], apart[SERVED], apart[ON_HOST], apart[BETWEEN_TASKS]);
   CHECK(folded >= few * COUNT_OF(small) && impossible > 10);
+  for (u32 k = 0; k < APART && !getenv("SEED") && !getenv("PLANS"); k++) CHECK_MSG(apart[k] > 0, "%u", k);
 }

@@ -102,6 +102,8 @@ static void equals_evaluator(const rank_job *j, const char *what) {
 TEST(run_equals_the_evaluator) {
   static const char mlp[] = "mlp-xs:layers=4,hidden=32";
   static const char *const gpt = "gpt2:layers=4,hidden=32,heads=4,vocab=64";
+  static const char evoformer[] = "alphafold2:layers=2,hidden=16,heads=2,head_dim=8,ffn=24,vocab=12,msa=2,"
+                                  "pair=16,positions=8,recycle=3";
   static const struct {
     const char *model, *strategy, *optimizer;
     u32 ranks;
@@ -116,6 +118,22 @@ TEST(run_equals_the_evaluator) {
       {gpt, "pp=4 mb=4 schedule=chimera", "adam", 4},
       {gpt, "dp=2 dp.shares=3/1 pp=2 mb=2", "adam", 4},
       {"bert-large:layers=2,hidden=32,heads=2,vocab=64", "tp=2 pp=2 mb=2", "adafactor", 4},
+      {gpt, "dp=2 zero=3 offload=params+grads+states+acts prefetch=1", "adam", 2},
+      {gpt, "pp=2 mb=4 offload=params+grads+states+acts", "adam", 2},
+      {gpt, "dp=2 sync=ps", "adam", 2},
+      {gpt, "dp=2 pp=2 mb=2 sync=ps", "momentum", 4},
+      {gpt, "pp=2 mb=4 schedule=pipedream", "adam", 2},
+      {gpt, "pp=4 mb=8 schedule=pipedream recompute=full", "sgd", 4},
+      {gpt, "dp=2 pp=2 mb=4 schedule=pipedream-2bw zero=1", "adam", 4},
+      {gpt, "tp=2 dp=2 materialise=p2p", "adam", 4},
+      {gpt, "tp=2 pp=2 mb=2 materialise=intra", "adam", 4},
+      {gpt, "tp=2 coshard=2", "adam", 2},
+      {gpt, "pp=2 mb=4 schedule=interlaced", "adam", 2},
+      {gpt, "pp=4 mb=4 schedule=interlaced-block", "adam", 4},
+      {gpt, "pp=2 mb=4 schedule=dualpipe", "adam", 2},
+      {gpt, "pp=2 mb=4 schedule=gems", "adam", 2},
+      {evoformer, "tp=2 axial", "adam", 2},
+      {evoformer, "pp=2 mb=4 schedule=3f1b", "adam", 2},
   };
   for (u32 k = 0; k < COUNT_OF(cases); k++) {
     post p;

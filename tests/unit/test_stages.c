@@ -110,6 +110,23 @@ TEST(stages_refuse_wrong_sums) {
 
 // What one planner keeps for the tensor axis of one plan is not taken for that of another: plans by tp.stages
 // have theirs at other places. Degree 3 at axis 3 and 6 at axis 6 differ in nothing else.
+static void check_alone(const char *const *line, u32 n) {
+  static const char model[] = "llama2-7b:layers=6,hidden=96,heads=12,ffn=192,vocab=96";
+  bed b = open_bed(model, 24, 24), fresh;
+  for (u32 i = 0; i < n; i++) {
+    fresh = open_bed(model, 24, 24);
+    const plan *pn = planned(&b, line[i]), *alone = planned(&fresh, line[i]);
+    if (!CHECK_MSG(pn && alone, "%s: %s", line[i], diag_render(b.c, b.a))) continue;
+    CHECK_MSG(pn->ntrans == alone->ntrans, "%s: %u splits, alone %u", line[i], pn->ntrans, alone->ntrans);
+    for (u32 k = 0; k < pn->ntrans && k < alone->ntrans; k++) {
+      CHECK_EQ_I64(pn->trans[k].axis, alone->trans[k].axis);
+      CHECK_EQ_I64(pn->trans[k].instr, alone->trans[k].instr);
+    }
+    close_bed(&fresh);
+  }
+  close_bed(&b);
+}
+
 TEST(stages_of_several_degrees_keep_their_axes) {
   static const char *const line[] = {"pp=2 tp=6 tp.stages=2/6",
                                      "tp=3",
@@ -118,15 +135,14 @@ TEST(stages_of_several_degrees_keep_their_axes) {
                                      "pp=3 tp=6 tp.stages=1/2/6",
                                      "tp=3 sp=on",
                                      "tp=2"};
-  bed b = open_bed("llama2-7b:layers=6,hidden=96,heads=12,ffn=192,vocab=96", 24, 24), fresh;
-  for (u32 i = 0; i < COUNT_OF(line); i++) {
-    fresh = open_bed("llama2-7b:layers=6,hidden=96,heads=12,ffn=192,vocab=96", 24, 24);
-    const plan *pn = planned(&b, line[i]), *alone = planned(&fresh, line[i]);
-    if (!CHECK_MSG(pn && alone, "%s: %s", line[i], diag_render(b.c, b.a))) continue;
-    CHECK_EQ_I64(pn->ntrans, alone->ntrans);
-    for (u32 k = 0; k < pn->ntrans && k < alone->ntrans; k++)
-      CHECK_EQ_I64(pn->trans[k].axis, alone->trans[k].axis);
-    close_bed(&fresh);
-  }
-  close_bed(&b);
+  check_alone(line, COUNT_OF(line));
+}
+
+// What lies on all places is split over them behind what tensor ranks split: with fewer of these, more is.
+TEST(stages_on_all_places_keep_their_splits) {
+  static const char *const line[] = {"pp=2 tp=2 mb=2 schedule=interlaced", "pp=2 mb=2 schedule=interlaced",
+                                     "pp=2 tp=4 mb=2 schedule=interlaced",
+                                     "pp=2 mb=2 schedule=interlaced-block",
+                                     "pp=2 tp=2 mb=2 sp schedule=interlaced"};
+  check_alone(line, COUNT_OF(line));
 }

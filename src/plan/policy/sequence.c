@@ -203,13 +203,7 @@ static key_words key_of(arena *a, const plan *pn, u8 axis) {
   key_words k = {0};
   *vec_push(a, &k) = KEY_SEQUENCE, *vec_push(a, &k) = axis;
   plan_axis_key(a, &k, &pn->axes[axis - 1]);
-  for (u32 i = 0; i < pn->ntrans; i++) {
-    const plan_trans *t = &pn->trans[i];
-    if (!is_own(t, axis)) continue;
-    *vec_push(a, &k) = (u64)t->fn.i << 32 | t->instr, *vec_push(a, &k) = (u64)t->stride;
-    *vec_push(a, &k) = (u64)t->index << 32 | (u64)t->dim << 16 | (u64)t->axis << 8 | (u64)t->result << 2 |
-                       (u64)t->weak << 1 | t->uneven;
-  }
+  plan_choices_key(a, &k, pn, axis);
   return k;
 }
 

@@ -330,6 +330,7 @@ bool policy_tensor_within(planner *pl, arena *a, plan *pn, u8 axis, bool whole_t
   *vec_push(a, &key) = (u64)axis << 4 | (u64)(within != NULL) << 3 | (u64)rest << 1 | whole_tables;
   plan_axis_key(a, &key, &pn->axes[axis - 1]);
   put_within(a, &key, p, nf, within);
+  plan_choices_key(a, &key, pn, 0); // a trial has them
   const plan_trans *kept = planner_kept(pl, &key, &nkept);
   if (kept) {
     memcpy(pn->trans + before, kept, sizeof *kept * nkept);

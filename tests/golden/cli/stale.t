@@ -50,10 +50,22 @@ ranks  parameters  gradients  optimizer  activations  temporary  communication  
 2        4.00 MiB   2.00 MiB   4.00 MiB     8.00 KiB   1.01 MiB       2.00 KiB  11.0 MiB
 3        4.00 MiB   2.00 MiB   4.00 MiB     40.5 KiB   1.01 MiB            0 B  11.1 MiB
 
-$ heddle sim gpt2:layers=4 --seq 64 --batch 8 --train --machine dgx-2 --strategy "pp=2 mb=4 schedule=pipedream"
-error[E0501]: schedule pipedream: stages 0 and 1 both read wte, and would have different versions of it
-  hint: use schedule=1f1b, or a model that does not share weights between its ends
-[1]
+## A weight that the first and the last stage read: both have its versions.
+$ heddle sim gpt2:layers=4 --seq 64 --batch 8 --train --machine dgx-2 --strategy "pp=4 mb=8 schedule=pipedream" | sed -n -e '/^time/p' -e '/^one step/p' -e '/^ranks  para/,/^$/p'
+time per step   33.00 ms
+one step alone  33.00 ms
+ranks  parameters  gradients  optimizer  activations  temporary  communication     peak
+0         258 MiB    294 MiB        0 B     9.57 MiB        0 B            0 B  562 MiB
+1        81.0 MiB   27.0 MiB        0 B     9.56 MiB    960 KiB        192 KiB  119 MiB
+2         108 MiB   54.1 MiB        0 B     13.1 MiB   1.12 MiB        192 KiB  177 MiB
+3         442 MiB    442 MiB        0 B     12.5 MiB   3.50 KiB            0 B  896 MiB
+
+$ heddle verify gpt2:layers=4,hidden=32,heads=4,vocab=64 --seq 16 --batch 16 --train --optimizer adam --strategy "dp=2 pp=4 mb=8 schedule=pipedream" | grep -e ^plan -e ^verdict
+plan       dp=2 tp=1 pp=4 mb=8 schedule=pipedream
+verdict    equal: the plan computes what one device does with the same staleness
+$ heddle verify bert-base:layers=4,hidden=32,heads=4,vocab=64 --seq 16 --batch 16 --train --strategy "pp=2 mb=8 tp=2 tp.stages=2/1 schedule=2bw" | grep -e ^plan -e ^verdict
+plan       dp=1 tp=2 pp=2 mb=8 schedule=pipedream-2bw tp.stages=2/1
+verdict    equal: the plan computes what one device does with the same staleness
 $ heddle sim mlp-xs --batch 16 --train --machine dgx-2 --strategy "dp=2 pp=2 mb=4 zero=2 schedule=2bw"
 error[E0509]: zero=2 does not go with schedule=pipedream-2bw: each update needs the whole gradient of its microbatches, and tasks whole versions
   --> --strategy:1:16
