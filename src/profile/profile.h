@@ -31,7 +31,11 @@ double profile_ring(opcode op, u32 n, u32 wanted);
 // ---- events of a program (events.c) ---------------------------------------------------------------------
 typedef struct {
   const char *key;
-  cost_event e; // shapes and placement in the list's arena
+  cost_event e;       // shapes and placement in the list's arena
+  const func_info *f; // where it was found: an instruction that is it
+  const instr *i;
+  group on; // it runs on these, of which `member` is the rank
+  u32 member;
   u32 rank;     // of the program: one that runs it
   u32 nmembers; // communication: of it, and which ranks these are
   const u32 *members;
