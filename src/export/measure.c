@@ -128,9 +128,9 @@ static void put_about(const measuring *m, const export_about *about, strbuf *b) 
   if (m->nleft) sb_fmt(b, "; %u that PyTorch cannot do", m->nleft);
   sb_put(
       b,
-      "\nstart    torchrun --nproc-per-node GPUS THIS_FILE -o times.jsonl\n"
-      "         on two nodes, on each of them: torchrun --nnodes 2 --nproc-per-node GPUS --rdzv-backend c10d "
-      "--rdzv-endpoint HOST:29500 \\\n           THIS_FILE -o times.jsonl\n"
+      "\nstart    torchrun --nproc_per_node GPUS THIS_FILE -o times.jsonl\n"
+      "         on two nodes, on each of them: torchrun --nnodes 2 --nproc_per_node GPUS --rdzv_backend c10d "
+      "--rdzv_endpoint HOST:29500 \\\n           THIS_FILE -o times.jsonl\n"
       "then     heddle profile --import times.jsonl -o times.db\n\n"
       "GPUs are joined by NCCL; without one, processes by gloo. Begun again it goes on from what its file "
       "has.\n"

@@ -73,7 +73,7 @@ def tell(x):
 def versions():
     """What times depend on beside the machine."""
     if DEVICE.type == "cpu":
-        return f"torch {torch.__version__}, gloo, {torch.get_num_threads()} threads"
+        return f"torch {torch.__version__}, gloo, threads {torch.get_num_threads()}"
     nccl = ".".join(map(str, torch.cuda.nccl.version()))
     return f"torch {torch.__version__}, CUDA {torch.version.cuda}, NCCL {nccl}, {torch.cuda.get_device_name(DEVICE)}"
 

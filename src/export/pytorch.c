@@ -67,10 +67,10 @@ static void put_about(py *w, const export_about *about, strbuf *b) {
     put_mesh_words(w, (mesh){k}, b);
     sb_put(b, "; the last counts fastest\n");
   }
-  sb_fmt(b, "start    torchrun --nproc-per-node %u THIS_FILE --steps 10\n", n);
+  sb_fmt(b, "start    torchrun --nproc_per_node %u THIS_FILE --steps 10\n", n);
   sb_fmt(
       b,
-      "         on N nodes: torchrun --nnodes N --nproc-per-node %s --rdzv-endpoint HOST:29500 THIS_FILE\n",
+      "         on N nodes: torchrun --nnodes N --nproc_per_node %s --rdzv_endpoint HOST:29500 THIS_FILE\n",
       n > 1 ? "(ranks / N)" : "1");
   sb_put(b, "GPUs are joined by NCCL; without one, processes by gloo. --help lists the options.\n\"\"\"\n\n");
 }
