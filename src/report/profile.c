@@ -49,6 +49,7 @@ static void report_import(report *r, const profile_report *p) {
   report_fact(r, "from", "from", cell_text(p->from));
   report_fact(r, "file", "in", cell_text(p->path));
   if (!p->nfailed) return;
+  report_gap(r);
   report_table(r, "failures", columns, COUNT_OF(columns));
   for (u32 k = 0; k < p->nfailed; k++) {
     const cell row[] = {cell_name(p->failure[k].key, 80), cell_text(p->failure[k].why)};

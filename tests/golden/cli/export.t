@@ -306,7 +306,7 @@ z.npy
 ## What cannot be written.
 $ heddle export mlp-xs --to jax
 error[E0801]: unknown format 'jax'
-  hint: pytorch
+  hint: pytorch, profile-pytorch
 [2]
 $ printf 'func @main(%%x: f32[4,8,6,6]) -> (f32[4,8,6,6]) {\n  %%y = lrn %%x {size=3}\n  return %%y\n}\n' > lrn.heddle; heddle export lrn.heddle
 error[E0514]: lrn cannot be written in PyTorch
