@@ -150,22 +150,18 @@ def computation(event, most):
 
 
 def computations(events, most, rows):
-    """Dealt out among the processes, a round at a time."""
-    for kind in sorted({event.kind for event in events}):
-        mine = [event for event in events if event.kind == kind]
-        able = [rank for rank, said in enumerate(tell(KIND or kind)) if said == kind]
-        if not able:
-            rows.note(f"no process is on a {kind} (--kind {kind}): {len(mine)} events are not measured")
-            continue
-        for k in range(0, len(mine), len(able)):
-            own = mine[k : k + len(able)]
-            at = able.index(RANK) if RANK in able else len(own)
-            row = None
-            with torch.no_grad():
-                row = computation(own[at], most) if at < len(own) else None
-            if DEVICE.type == "cuda":
-                torch.cuda.empty_cache()
-            rows.put(row)
+    """Dealt out among the processes on devices of the kind that they are of."""
+    kinds = tell(KIND)
+    peers = [rank for rank, kind in enumerate(kinds) if kind == KIND]
+    own = [event for event in events if event.kind == KIND][peers.index(RANK) :: len(peers)]
+    for kind in sorted({event.kind for event in events} - set(kinds)):
+        rows.note(f"not measured, for no process is on a {kind} (--kind {kind}): all of its computations")
+    for k in range(max(tell(len(own)))):
+        with torch.no_grad():
+            row = computation(own[k], most) if k < len(own) else None
+        if DEVICE.type == "cuda":
+            torch.cuda.empty_cache()
+        rows.put(row)
 
 
 # ---- communications
@@ -357,11 +353,11 @@ def measure():
     about.add_argument("--kind", help="of device that the processes of this node are on, where the machine has several")
     about.add_argument("--seconds", type=float, default=0.3, help="about so long for each event (0.3)")
     args = about.parse_args()
-    RANK, DEVICE, WORDS = join()
-    KIND = args.kind
     kinds = sorted({event.kind for event in EVENTS if not event.moves})
-    if len(kinds) > 1 and not KIND or KIND and KIND not in kinds:
+    KIND = args.kind or (kinds[0] if len(kinds) == 1 else None)
+    if kinds and KIND not in kinds:
         sys.exit(f"--kind must be one of {', '.join(kinds)}: what this node's processes are on")
+    RANK, DEVICE, WORDS = join()
     rows = Rows(args.output)
     events = [event for event in EVENTS if event.key not in rows.known]
     rows.wanted = len(events)
