@@ -101,7 +101,7 @@ $(B)/obj/src/machine/load.o: $(B)/prefix
 # The assembler puts these files into the object, unseen by -MMD.
 $(B)/obj/src/machine/presets.o $(B)/fuzz/obj/src/machine/presets.o: $(wildcard machines/*.yaml)
 
-$(B)/obj/src/export/helpers.o $(B)/fuzz/obj/src/export/helpers.o: src/export/pytorch.py
+$(B)/obj/src/export/helpers.o $(B)/fuzz/obj/src/export/helpers.o: src/export/pytorch.py src/export/measure.py
 
 # The list of members is part of what the archive depends on: a source that is deleted must leave it.
 $(LIB): $(LIB_OBJ) $(B)/sources

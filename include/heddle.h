@@ -131,8 +131,9 @@ bool heddle_program_validate(heddle_program *p);
 // groups.
 const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format f);
 
-// A distributed program as a program of another framework, to run on GPUs (docs/export.md): format "pytorch". machine:
-// what its first lines say of it; NULL: nothing. NULL and diagnostics at what the framework cannot say.
+// A distributed program as a program of another framework, to run on GPUs (docs/export.md): format "pytorch", whose
+// first lines say what machine it is for, or nothing where that is NULL; or "profile-pytorch", which measures the events that it
+// has on this machine. NULL and diagnostics at what the framework cannot say.
 const char *heddle_program_export(heddle_program *p, const char *format, heddle_machine *machine);
 typedef struct {
   const char *name, *about;
@@ -606,6 +607,11 @@ heddle_profile *heddle_profile_run(heddle_program *distributed, heddle_machine *
 // For rank 0: fits every kind of event that the database has of the machine, so that heddle_machine_profiles answers events
 // that were not measured too, and says so (source "fitted"). What it was and how far off it is, is in p's report.
 bool heddle_profile_fit(heddle_profile *p, heddle_machine *m, const char *path);
+// Times that a program of heddle_program_export (format "profile-pytorch") has written, into the database at `path`: all of
+// them, or NULL and diagnostics at the lines that are wrong. m: the machine that they must be of; NULL: any. distributed: the
+// report says how many of its events have times; NULL: it does not.
+heddle_profile *heddle_profile_import(heddle_session *s, const char *file, const char *path,
+                                      heddle_machine *m, heddle_program *distributed);
 void heddle_profile_free(heddle_profile *p);
 const char *heddle_profile_report(heddle_profile *p, heddle_format f); // on rank 0
 // A machine file of the machine that this process runs on, as heddle_machine_load takes it, every figure with how it was

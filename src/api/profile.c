@@ -40,6 +40,21 @@ bool heddle_profile_fit(heddle_profile *p, heddle_machine *m, const char *path) 
   if (!p || !m || !path) return false;
   API_RETURN(bool, false, p->o.s, profile_fit(p->o.s->c, p->o.a, m->m, path, &p->r));
 }
+
+static heddle_profile *import(heddle_session *s, const char *file, const char *path, heddle_machine *m,
+                              heddle_program *d) {
+  heddle_profile *p = object_new(s, sizeof *p, NULL);
+  if (profile_import(s->c, p->o.a, file, arena_strdup(p->o.a, path), m ? m->m : NULL, m && d ? d->p : NULL,
+                     &p->r))
+    return p;
+  object_drop(p);
+  return NULL;
+}
+heddle_profile *heddle_profile_import(heddle_session *s, const char *file, const char *path,
+                                      heddle_machine *m, heddle_program *distributed) {
+  if (!file || !path) return NULL;
+  API_RETURN(heddle_profile *, NULL, s, import(s, file, path, m, distributed));
+}
 void heddle_profile_free(heddle_profile *p) { object_drop(p); }
 
 static const char *describe(heddle_profile *p, heddle_format f) {

@@ -291,8 +291,10 @@ const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format
 }
 
 static const char *export(heddle_program *p, const char *format, heddle_machine *m) {
-  const export_about about = {
-      .model = p->name, .plan = p->plan, .machine = m ? machine_title(p->o.a, m->m) : NULL};
+  const export_about about = {.model = p->name,
+                              .plan = p->plan,
+                              .machine = m ? machine_title(p->o.a, m->m) : NULL,
+                              .on = m ? m->m : NULL};
   return export_program(p->p, p->o.a, format, &about);
 }
 const char *heddle_program_export(heddle_program *p, const char *format, heddle_machine *m) {

@@ -15,13 +15,14 @@ typedef struct {
   sym file;
   const char *text, *p, *end;
   int depth;
+  u32 line; // of the file: the first one of the text
 } reader;
 
 static bool bad(reader *r, const char *at, const char *fmt, ...) PRINTF_LIKE(3, 4);
 static bool value(reader *r, json *out);
 
 static bool bad(reader *r, const char *at, const char *fmt, ...) {
-  u32 line = 1;
+  u32 line = r->line;
   const char *start = r->text;
   for (const char *s = r->text; s < at; s++)
     if (*s == '\n') line++, start = s + 1;
@@ -232,7 +233,11 @@ static bool value(reader *r, json *out) {
 }
 
 const json *json_parse(ctx *c, arena *a, sym file, const char *text, size_t n) {
-  reader r = {.c = c, .a = a, .file = file, .text = text, .p = text, .end = text + n};
+  return json_parse_line(c, a, file, text, n, 1);
+}
+
+const json *json_parse_line(ctx *c, arena *a, sym file, const char *text, size_t n, u32 line) {
+  reader r = {.c = c, .a = a, .file = file, .text = text, .p = text, .end = text + n, .line = line};
   json *root = NEW(a, json);
   if (!value(&r, root)) return NULL;
   space(&r);

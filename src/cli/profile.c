@@ -1,4 +1,5 @@
-// profile.c - heddle profile MODEL: measures the events of a plan once; heddle machines probe: describes this machine.
+// profile.c - heddle profile MODEL: measures the events of a plan once, or imports what was measured elsewhere; heddle
+// machines probe: describes this machine.
 // Both are run by processes that a launcher has started, as those of `heddle run`.
 #include "cli/cli.h"
 #include <stdlib.h>
@@ -11,11 +12,26 @@ static bool ended(cli *x, heddle_transport *t, bool ok) {
   return ok;
 }
 
+// --import: of the plan, where one is named, the report says what has no times.
+static bool profile_import(cli *x, const char *file) {
+  heddle_machine *m = x->machine ? heddle_machine_load(x->s, x->machine) : NULL;
+  heddle_program *d = NULL;
+  if (x->operand && !x->machine)
+    return usage_error("add --machine, as the program was exported for",
+                       "--import of a plan's times needs --machine");
+  if ((x->machine && !m) || (x->operand && !(d = distributed_of(x, m)))) return false;
+  return put(heddle_profile_report(heddle_profile_import(x->s, x->import, file, m, d), format_of(x)));
+}
+
 bool cmd_profile(cli *x) {
   heddle_plan *b;
   heddle_program *d;
   char cores[32];
   const char *file = x->output ? x->output : "profile.db";
+  if (x->import) return profile_import(x, file);
+  if (!x->operand)
+    return usage_error("heddle profile MODEL --plan best.plan, or --import FILE",
+                       "`heddle profile` needs MODEL");
   if (x->profiles && !x->machine)
     return usage_error("add --machine, as `heddle sim` has it", "--profiles needs --machine");
   heddle_machine *m = x->machine ? machine_of(x) : NULL;

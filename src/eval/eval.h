@@ -51,6 +51,8 @@ bool eval_random_as(const prog *p, const eval_uses *model, u64 seed, eval_array 
 bool eval_telling(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);
 // Elements of parameter k, from 0, are indices below this; 0: they are none.
 i64 eval_bound(const prog *p, u32 k);
+// The same of an operand of one instruction, as that one says.
+i64 eval_operand_bound(const prog *p, const func_info *f, const instr *i, u32 opd);
 // States called NAME.master become the input NAME; eval_random has done so already.
 void eval_masters(const prog *p, eval_array *in);
 

@@ -63,41 +63,48 @@ static i64 dim_of(const prog *p, const func_info *f, const instr *i, u32 opd, i6
   return t->s.nd ? t->s.dim[axis < 0 ? axis + t->s.nd : axis] : 1;
 }
 
-// One use as operand `opd` of an instruction.
-static void note_use(tracer *t, func fn, const func_info *f, const instr *i, u32 opd, use_info *u,
-                     u32 depth) {
-  attrs at = attrs_get(t->p, i->at);
-  i64 axis = attr_int(at, A_axis, 0);
+i64 eval_operand_bound(const prog *p, const func_info *f, const instr *i, u32 opd) {
+  const attrs at = attrs_get(p, i->at);
+  const i64 axis = attr_int(at, A_axis, 0);
+  i64 least = 0;
+  if (i->op == OP_one_hot) return attr_int(at, A_size, 1);
+  if (opd != (i->op == OP_cross_entropy_dx ? 2 : 1)) return 0;
   switch (i->op) {
   case OP_gather:
   case OP_take:
-  case OP_put:
-    if (opd == 1) index_below(u, dim_of(t->p, f, i, 0, axis));
-    return;
-  case OP_gather_add:
-    if (opd == 1)
-      index_below(u,
-                  val_type(t->p, f, i->res)->s.dim[axis < 0 ? axis + val_type(t->p, f, i->res)->s.nd : axis]);
-    return;
+  case OP_put: return dim_of(p, f, i, 0, axis);
+  case OP_gather_add: {
+    const type_info *t = val_type(p, f, i->res);
+    return t->s.dim[axis < 0 ? axis + t->s.nd : axis];
+  }
   case OP_gather_nd:
   case OP_scatter_nd:
-    if (opd == 1)
-      for (i64 k = 0, n = dim_of(t->p, f, i, 1, -1), b = attr_int(at, A_batch_dims, 0); k < n; k++)
-        index_below(u, dim_of(t->p, f, i, 0, b + k));
-    return;
-  case OP_one_hot: index_below(u, attr_int(at, A_size, 1)); return;
+    for (i64 k = 0, n = dim_of(p, f, i, 1, -1), b = attr_int(at, A_batch_dims, 0); k < n; k++) {
+      const i64 bound = dim_of(p, f, i, 0, b + k);
+      least = least ? MIN(least, bound) : bound;
+    }
+    return least;
   case OP_cross_entropy:
-    if (opd == 1) index_below(u, dim_of(t->p, f, i, 0, -1));
+  case OP_pick: return dim_of(p, f, i, 0, -1);
+  case OP_cross_entropy_dx: return dim_of(p, f, i, 1, -1);
+  case OP_nll: return dim_of(p, f, i, 0, 1);
+  case OP_reverse: return dim_of(p, f, i, 0, axis) + 1;
+  case OP_moe_dispatch: return val_type(p, f, i->res)->s.dim[1] * val_type(p, f, i->res)->s.dim[2];
+  case OP_moe_combine: return dim_of(p, f, i, 0, 1) * dim_of(p, f, i, 0, 2);
+  case OP_moe_combine_dw: return dim_of(p, f, i, 2, 1) * dim_of(p, f, i, 2, 2);
+  default: return 0;
+  }
+}
+
+// One use as operand `opd` of an instruction.
+static void note_use(tracer *t, func fn, const func_info *f, const instr *i, u32 opd, use_info *u,
+                     u32 depth) {
+  const i64 bound = eval_operand_bound(t->p, f, i, opd);
+  if (bound) {
+    index_below(u, bound);
     return;
-  case OP_cross_entropy_dx:
-    if (opd == 2) index_below(u, dim_of(t->p, f, i, 1, -1));
-    return;
-  case OP_nll:
-    if (opd == 1) index_below(u, dim_of(t->p, f, i, 0, 1));
-    return;
-  case OP_reverse:
-    if (opd == 1) index_below(u, dim_of(t->p, f, i, 0, axis) + 1);
-    return;
+  }
+  switch (i->op) {
   case OP_layernorm:
   case OP_rmsnorm:
   case OP_batchnorm_train:

@@ -8,9 +8,11 @@
 #ifndef HEDDLE_EXPORT_H
 #define HEDDLE_EXPORT_H
 #include "ir/ir.h"
+#include "machine/machine.h"
 
 typedef struct {                      // what the first lines say
   const char *model, *plan, *machine; // machine NULL: it is not known
+  const struct machine *on;           // NULL likewise
 } export_about;
 
 typedef struct {

@@ -290,6 +290,15 @@ static void put_collective(py_scope *s, const instr *i) {
   }
 }
 
+// ---- host memory ---------------------------------------------------------------------------------------
+// To host memory or from there: each operand by itself.
+static void put_copy(py_scope *s, const instr *i) {
+  const attr *to = attr_get(attrs_get(s->w->p, i->at), A_to);
+  for (u32 k = 0; k < i->nres; k++)
+    py_put(s->w, s->indent, "%s = to_%s(%s)", py_value(s, i->res + k), sym_str(s->w->c, to->u.s),
+           py_value(s, opd_of(s->f, i, k)));
+}
+
 // ---- instructions --------------------------------------------------------------------------------------
 static void tell_node(py_scope *s, const instr *i) {
   const loc_info *l = loc_get(s->w->c, i->where);
@@ -323,6 +332,7 @@ void py_instr(py_scope *s, const instr *i) {
   case OP_part: put_part(s, i); return;
   case OP_join: put_join(s, i); return;
   case OP_send: py_send(s, i); return;
+  case OP_copy: put_copy(s, i); return;
   case OP_permute:
   case OP_exchange: py_exchange(s, i); return;
   default: break;

@@ -6,11 +6,14 @@
 #include "export/internal.h"
 #include <ctype.h>
 
-// A copy of the file in the library; paths are relative to the root of the repository, where the build runs.
+// Copies of the files in the library; paths are relative to the root of the repository, where the build runs.
 __asm__(".pushsection .rodata\n"
         ".globl pytorch_py\n.hidden pytorch_py\n"
-        "pytorch_py:\n.incbin \"src/export/pytorch.py\"\n.byte 0\n.popsection\n");
+        "pytorch_py:\n.incbin \"src/export/pytorch.py\"\n.byte 0\n"
+        ".globl measure_py\n.hidden measure_py\n"
+        "measure_py:\n.incbin \"src/export/measure.py\"\n.byte 0\n.popsection\n");
 extern const char pytorch_py[] __attribute__((visibility("hidden")));
+extern const char measure_py[] __attribute__((visibility("hidden")));
 
 typedef struct {
   const char *text; // from its first line
@@ -37,9 +40,9 @@ static void name_block(block *b) {
 }
 
 // Blocks begin in the first column behind an empty line, or behind the line of a section.
-static void read_blocks(blocks *x) {
+static void read_file(blocks *x, const char *text) {
   bool fresh = true;
-  for (const char *s = pytorch_py; *s;) {
+  for (const char *s = text; *s;) {
     const size_t n = strcspn(s, "\n");
     if (fresh && n && *s != ' ') {
       *vec_push(x->a, &x->b) = (block){.text = s};
@@ -52,6 +55,11 @@ static void read_blocks(blocks *x) {
   }
 }
 
+static void read_blocks(const py *w, blocks *x) {
+  if (w->measures) read_file(x, measure_py);
+  read_file(x, pytorch_py);
+}
+
 // Length of a comment or of a string that begins there; 0: none does.
 static size_t aside(const char *s, size_t n) {
   size_t k = 1;
@@ -59,10 +67,14 @@ static size_t aside(const char *s, size_t n) {
     while (k < n && s[k] != '\n') k++;
     return k;
   }
-  if (*s != '"') return 0;
-  const bool three = n > 5 && s[1] == '"' && s[2] == '"';
+  if (*s != '"' && *s != '\'') return 0;
+  const char q = *s;
+  const bool three = n > 5 && s[1] == q && s[2] == q;
   for (k = three ? 3 : 1; k < n; k++)
-    if (s[k] == '"' && (!three || (s[k + 1] == '"' && s[k + 2] == '"'))) return k + (three ? 3 : 1);
+    if (s[k] == '\\')
+      k++;
+    else if (s[k] == q && (!three || (s[k + 1] == q && s[k + 2] == q)))
+      return k + (three ? 3 : 1);
   return n;
 }
 
@@ -115,13 +127,21 @@ static bool names(const char *text, const char *word) {
     if ((s == text || !is_word(s[-1])) && !is_word(s[n])) return true;
   return false;
 }
+static bool imports(const char *text, const char *module) { // "math.pi"
+  const size_t n = strlen(module);
+  for (const char *s = strstr(text, module); s; s = strstr(s + 1, module))
+    if ((s == text || (!is_word(s[-1]) && s[-1] != '.')) && s[n] == '.' && is_word(s[n + 1])) return true;
+  return false;
+}
 
 static void put_imports(const char *text, strbuf *out) {
-  static const char *const modules[] = {"argparse", "base64", "math", "os", "sys", "time", "zlib"};
+  static const char *const modules[] = {"argparse", "base64",     "json", "math", "os",  "re",
+                                        "socket",   "statistics", "sys",  "time", "zlib"};
   for (u32 k = 0; k < COUNT_OF(modules); k++)
-    if (names(text, modules[k])) sb_fmt(out, "import %s\n", modules[k]);
-  sb_put(out, "\nimport numpy\nimport torch\nimport torch.distributed as dist\n");
-  if (names(text, "F")) sb_put(out, "import torch.nn.functional as F\n");
+    if (imports(text, modules[k])) sb_fmt(out, "import %s\n", modules[k]);
+  sb_put(out, imports(text, "numpy") ? "\nimport numpy\n" : "\n");
+  sb_put(out, "import torch\nimport torch.distributed as dist\n");
+  if (imports(text, "F")) sb_put(out, "import torch.nn.functional as F\n");
   sb_char(out, '\n');
 }
 
@@ -135,28 +155,28 @@ static void put_types(const char *text, strbuf *out) {
 
 void py_reserve_helpers(py *w) {
   blocks x = {.a = w->a};
-  read_blocks(&x);
+  read_blocks(w, &x);
   for (u32 k = 0; k < x.b.n; k++)
     if (!is_section(&x.b.v[k]))
       py_name(w, &w->global, sym_str(w->c, sym_ofn(w->c, x.b.v[k].name, x.b.v[k].nname)));
 }
 
-const char *py_helpers(py *w, const char *top, const char *model, u32 ranks, u32 speaker) {
+const char *py_helpers(py *w, const py_parts *t) {
   blocks x = {.a = w->a};
   strbuf first = {.a = w->a}, last = first, out = first, all = first;
-  read_blocks(&x);
-  use(&x, top, strlen(top));
-  use(&x, model, strlen(model));
-  use(&x, "main", 4);
+  read_blocks(w, &x);
+  use(&x, t->top, strlen(t->top));
+  use(&x, t->body, strlen(t->body));
+  use(&x, t->entry, strlen(t->entry));
   u32 k = put_section(&x, 0, &first);
   while (k < x.b.n) k = put_section(&x, k, &last);
-  sb_fmt(&all, "%s%s%s%s", sb_str(&first), top, model, sb_str(&last));
+  sb_fmt(&all, "%s%s%s%s", sb_str(&first), t->top, t->body, sb_str(&last));
   put_imports(sb_str(&all), &out);
-  put_types(model, &out);
-  sb_fmt(&out, "RANKS = %u  # processes\nSPEAKER = %u  # the one that tells of a step\n", ranks, speaker);
+  put_types(t->typed, &out);
+  sb_put(&out, t->constants);
   if (names(sb_str(&all), "adam"))
     sb_put(&out, "STEP = 1  # of Adam's corrections: as in the program, until main counts\n");
   sb_put(&out, sb_str(&all));
-  sb_put(&out, "\n\nif __name__ == \"__main__\":\n    main()\n");
+  sb_fmt(&out, "\n\nif __name__ == \"__main__\":\n    %s()\n", t->entry);
   return sb_str(&out);
 }

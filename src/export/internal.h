@@ -45,6 +45,11 @@ typedef struct {
   const char **meshes;    // names
   const char **time;      // by axis: the name of a coordinate on it; NULL: it is no temporal axis
   mesh *mesh_of;          // by axis
+  bool measures;          // it has measure.py too
+  // One instruction at these coordinates is written (measure.c): extents and places are its numbers. NULL: what any rank
+  // runs is.
+  const coords *here;
+  const char *why; // here: what cannot be written, in place of a diagnostic
 } py;
 
 // A name like that, of letters that Python takes, which is not yet used in the scope or globally.
@@ -95,6 +100,7 @@ const char *py_value(py_scope *s, value v); // its name, given where there is no
 void py_instr(py_scope *s, const instr *i); // its lines
 void py_function(py *w, func f);            // "def layer_fwd(x, ln1_g):" and its body
 bool py_refuse(py *w, loc where, const char *fmt, ...) PRINTF_LIKE(3, 4); // false; the first one counts
+void py_refuse_hint(py *w, bool first, const char *hint);                 // of the one before, if it is said
 // Is a value of main on the rank? Tuples are where their elements are.
 bool py_present(const py *w, type t, u32 rank);
 // What a value is best called: its own name, or that of what it came from. In the session's arena.
@@ -119,7 +125,16 @@ void py_parameters(py *w);                     // what is stored, where, and how
 void py_send(py_scope *s, const instr *i);     // what a rank does of it
 void py_exchange(py_scope *s, const instr *i); // within a group, where it is no collective
 const char *export_pytorch(const prog *p, arena *a, const export_about *about);
+const char *export_measure(const prog *p, arena *a, const export_about *about);
+py *py_open(const prog *p, arena *a, bool measures);
+void py_tables(py *w);          // ends of uneven pieces, at the top
 void py_reserve_helpers(py *w); // their names are taken
-// The program behind its first lines: imports, what top and model name of pytorch.py and what that names, in order.
-const char *py_helpers(py *w, const char *top, const char *model, u32 ranks, u32 speaker);
+typedef struct {
+  const char *entry;      // the function that runs it
+  const char *constants;  // lines behind the imports
+  const char *top, *body; // what runs when it is reached; the rest
+  const char *typed;      // of these, what names element types
+} py_parts;
+// The program behind its first lines: imports, what these name of pytorch.py and measure.py and what that names, in order.
+const char *py_helpers(py *w, const py_parts *t);
 #endif

@@ -180,7 +180,7 @@ static i64 count_of(const writing *x) {
 
 static bool put_shape(writing *x, strbuf *b) {
   const type_info *t = res_type(x, 0);
-  if (!py_local(x->s->w, t, x->i->where)) return false;
+  if (!x->s->w->here && !py_local(x->s->w, t, x->i->where)) return false;
   py_extents(x->s->w, t, b);
   return true;
 }
@@ -189,7 +189,7 @@ static bool put_parts(writing *x, strbuf *b) {
   const i64 axis = attr_int(x->at, A_axis, 0);
   for (u32 k = 0; k < x->i->nres; k++) {
     const type_info *t = res_type(x, k);
-    if (!py_local(x->s->w, t, x->i->where)) return false;
+    if (!x->s->w->here && !py_local(x->s->w, t, x->i->where)) return false;
     sb_put(b, k ? ", " : "[");
     py_extent(x->s->w, t, (u32)(axis < 0 ? axis + t->s.nd : axis), b);
   }
@@ -333,7 +333,7 @@ static bool no_row(writing *x) {
   py *w = x->s->w;
   const bool first = !w->failed;
   py_refuse(w, x->i->where, "%s cannot be written in PyTorch", op_row_of((opcode)x->i->op)->name);
-  if (first) diag_hint(w->c, "operators that can: docs/export.md");
+  py_refuse_hint(w, first, "operators that can: docs/export.md");
   return false;
 }
 
@@ -344,6 +344,7 @@ bool py_operator(py_scope *s, const instr *i, strbuf *b) {
   if (!x.row) return no_row(&x);
   find_dims(&x);
   const bool split = any_split(&x);
+  if (split && s->w->here && !py_local(s->w, x.of, i->where)) return false;
   if (split && !*x.row->in_pieces)
     return py_refuse(s->w, i->where, "%s cannot be written in PyTorch along a dimension that is split",
                      op_row_of((opcode)i->op)->name);

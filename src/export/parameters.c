@@ -65,6 +65,7 @@ static row row_of(py *w, const func_info *f, u32 k) {
   }
   const i64 below = eval_bound(p, k);
   if (below) sb_fmt(&b, ", below=%lld", (long long)below);
+  if (f->params.v[k].host) sb_put(&b, ", host=True");
   if (f->params.v[k].data && all_equal(d)) {
     eval_array x = {.s = {.t = d->t}, .data = (void *)(uintptr_t)d->bytes};
     sb_put(&b, ", fill=");

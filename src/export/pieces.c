@@ -26,7 +26,7 @@ bool py_local(py *w, const type_info *t, loc where) {
     const bool first = !w->failed;
     py_refuse(w, where, "uneven pieces in several intervals, or cut again, cannot be exported: %s",
               sb_str(&b));
-    if (first) diag_hint(w->c, "dp.shares=equal tp.shares=equal, or mb=1");
+    py_refuse_hint(w, first, "dp.shares=equal tp.shares=equal, or mb=1");
     return false;
   }
   return true;
@@ -58,6 +58,10 @@ static const char *bounds_of(py *w, u16 table) {
 }
 
 void py_extent(py *w, const type_info *t, u32 dim, strbuf *b) {
+  if (w->here) {
+    sb_i64(b, layout_local_extent(w->p->sp, t->lay, (u8)dim, t->s.dim[dim], w->here));
+    return;
+  }
   const lay_split *s = table_of(w, t->lay, dim);
   if (s)
     sb_fmt(b, "extent(%s, %s)", bounds_of(w, s->table), py_axes_of(w, &s->axis, 1));
@@ -83,7 +87,20 @@ void py_stride(py *w, const lay_split *s, i64 stride, strbuf *b) {
 
 const char *py_mesh_of(py *w, u8 axis) { return w->meshes[w->mesh_of[axis].i]; }
 
+// "Part(5, 2, 4)": the place of the coordinates among all that there are, and how many these are on each axis.
+static const char *place_here(py *w, const u8 *axes, u32 n) {
+  strbuf b = {.a = w->a}, sizes = b;
+  u32 at = 0;
+  for (u32 k = 0; k < n; k++) {
+    at = at * axis_size(w->p->sp, axes[k]) + w->here->at[axes[k]];
+    sb_fmt(&sizes, ", %u", axis_size(w->p->sp, axes[k]));
+  }
+  sb_fmt(&b, "Part(%u%s)", at, sb_str(&sizes));
+  return sb_str(&b);
+}
+
 const char *py_axes_of(py *w, const u8 *axes, u32 n) {
+  if (w->here) return place_here(w, axes, n);
   for (u32 k = 0; k < w->axes.n; k++)
     if (w->axes.v[k].n == n && !memcmp(w->axes.v[k].axis, axes, n)) return w->axes.v[k].name;
   strbuf b = {.a = w->a};
@@ -162,7 +179,9 @@ void py_here(py *w, const type_info *t, u32 dim, u32 point, strbuf *b) {
     const lay_split *s = &l->split[k];
     if (s->dim != dim) continue;
     sb_put(b, any ? ", (" : "(");
-    if (!axis_get(sp, s->axis)->temporal)
+    if (w->here && !(w->p->fixed.v[point] >> s->axis & 1))
+      sb_fmt(b, "%u", w->here->at[s->axis]);
+    else if (!axis_get(sp, s->axis)->temporal)
       sb_fmt(b, "%s.at", py_axes_of(w, &s->axis, 1));
     else if (s->axis == w->loop)
       sb_put(b, w->time[s->axis]);

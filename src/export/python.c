@@ -186,13 +186,21 @@ void py_comment(py *w, u32 indent, const char *text) {
 }
 
 bool py_refuse(py *w, loc where, const char *fmt, ...) {
-  if (w->failed) return false;
-  w->failed = true;
+  if (w->here ? w->why != NULL : w->failed) return false;
   va_list va;
   va_start(va, fmt);
   char text[512];
   vsnprintf(text, sizeof text, fmt, va);
   va_end(va);
+  if (w->here) {
+    w->why = arena_strdup(w->a, text);
+    return false;
+  }
+  w->failed = true;
   diag(w->c, E_EXPORT, where, "%s", text);
   return false;
+}
+
+void py_refuse_hint(py *w, bool first, const char *hint) {
+  if (first && !w->here) diag_hint(w->c, "%s", hint);
 }

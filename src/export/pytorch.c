@@ -2,10 +2,10 @@
 #include "export/internal.h"
 
 // What exporting knows before it writes: names of functions, meshes and coordinates.
-static py *open_py(const prog *p, arena *a) {
+py *py_open(const prog *p, arena *a, bool measures) {
   py *w = ZNEWN(a, py, 1);
   const u32 nmeshes = mesh_count(p->sp);
-  w->p = p, w->c = p->c, w->a = a;
+  w->p = p, w->c = p->c, w->a = a, w->measures = measures;
   w->text.a = a;
   py_reserve_helpers(w);
   w->funcs = ZNEWN(a, const char *, p->funcs.n);
@@ -67,12 +67,22 @@ static void put_about(py *w, const export_about *about, strbuf *b) {
     put_mesh_words(w, (mesh){k}, b);
     sb_put(b, "; the last counts fastest\n");
   }
-  sb_fmt(b, "start    torchrun --nproc-per-node %u THIS_FILE --steps 10\n", n);
+  sb_fmt(b, "start    torchrun --nproc_per_node %u THIS_FILE --steps 10\n", n);
   sb_fmt(
       b,
-      "         on N nodes: torchrun --nnodes N --nproc-per-node %s --rdzv-endpoint HOST:29500 THIS_FILE\n",
+      "         on N nodes: torchrun --nnodes N --nproc_per_node %s --rdzv_endpoint HOST:29500 THIS_FILE\n",
       n > 1 ? "(ranks / N)" : "1");
   sb_put(b, "GPUs are joined by NCCL; without one, processes by gloo. --help lists the options.\n\"\"\"\n\n");
+}
+
+void py_tables(py *w) {
+  for (u32 k = 0; k < w->tables.n; k++) {
+    const pieces_info *x = pieces_get(w->p->sp, (pieces){w->tables.v[k].table});
+    strbuf b = {.a = w->a};
+    for (u32 j = 0; j < x->npieces; j++)
+      sb_fmt(&b, "%s(%lld, %lld)", j ? ", " : "", (long long)x->bound[2 * j], (long long)x->bound[2 * j + 1]);
+    py_put(w, 0, "%s = [%s]", w->tables.v[k].name, sb_str(&b));
+  }
 }
 
 static void put_meshes(py *w) {
@@ -99,13 +109,7 @@ static void put_meshes(py *w) {
     }
     py_put(w, 0, "%s = Axes(%s%s)", x->name, py_mesh_of(w, x->axis[0]), sb_str(&b));
   }
-  for (u32 k = 0; k < w->tables.n; k++) {
-    const pieces_info *x = pieces_get(sp, (pieces){w->tables.v[k].table});
-    strbuf b = {.a = w->a};
-    for (u32 j = 0; j < x->npieces; j++)
-      sb_fmt(&b, "%s(%lld, %lld)", j ? ", " : "", (long long)x->bound[2 * j], (long long)x->bound[2 * j + 1]);
-    py_put(w, 0, "%s = [%s]", w->tables.v[k].name, sb_str(&b));
-  }
+  py_tables(w);
   for (u32 k = 0; k < w->channels.n; k++) py_put(w, 0, "%s = channel()", w->channels.v[k]);
 }
 
@@ -118,7 +122,7 @@ static u32 speaker(const py *w) {
 }
 
 const char *export_pytorch(const prog *p, arena *a, const export_about *about) {
-  py *w = open_py(p, a);
+  py *w = py_open(p, a, false);
   u32 n;
   const u32 *order = ir_call_order(p, a, &n);
   find_sites(w, order, n);
@@ -135,8 +139,15 @@ const char *export_pytorch(const prog *p, arena *a, const export_about *about) {
   w->text = (strbuf){.a = a};
   put_meshes(w);
   put_about(w, about, &out);
-  const char *top = sb_str(&w->text), *body = model.v ? model.v : "";
-  sb_put(&out, py_helpers(w, top, body, py_ranks(p), speaker(w)));
+  const char *body = model.v ? model.v : "";
+  const py_parts parts = {
+      .entry = "main",
+      .constants = arena_printf(a, "RANKS = %u  # processes\nSPEAKER = %u  # the one that tells of a step\n",
+                                py_ranks(p), speaker(w)),
+      .top = sb_str(&w->text),
+      .body = body,
+      .typed = body};
+  sb_put(&out, py_helpers(w, &parts));
   return sb_str(&out);
 }
 

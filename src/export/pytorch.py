@@ -70,8 +70,9 @@ def tasks(text):
 class Stored:
     """A tensor that is kept from step to step, or data; a cut is (axes, dimension, stride in the whole)."""
 
-    def __init__(self, extents, dtype, role, *cuts, below=None, fill=None):
-        self.extents, self.dtype, self.role, self.cuts, self.below, self.fill = extents, dtype, role, cuts, below, fill
+    def __init__(self, extents, dtype, role, *cuts, below=None, fill=None, host=False):
+        self.extents, self.dtype, self.role, self.cuts = extents, dtype, role, cuts
+        self.below, self.fill, self.host = below, fill, host
 
     def places(self):
         """Which elements this rank has, along every dimension."""
@@ -84,7 +85,8 @@ class Stored:
         for dim, index in enumerate(self.places()):
             if len(index) < self.extents[dim]:
                 whole = whole.index_select(dim, index)
-        return whole.to(self.dtype).contiguous().to(DEVICE)
+        piece = whole.to(self.dtype).contiguous()
+        return piece if self.host else piece.to(DEVICE)
 
 
 def initial(name, stored, seed):
@@ -296,6 +298,15 @@ def reduce_scatter(x, axes, *cuts):
 def all_to_all(x, axes, give, take):
     """Split as `give` says, of a tensor that was split as `take` says."""
     return whole_of(swap([piece.contiguous() for piece in pieces_of(x, axes, give)], axes), axes, take)
+
+
+def to_host(x):
+    """In host memory, once it is there."""
+    return x.cpu()
+
+
+def to_device(x):
+    return x.to(DEVICE)
 
 
 SENT = []  # what is on its way

@@ -128,15 +128,20 @@ static const char *text_at(sqlite3_stmt *q, int column) {
   return s ? s : "";
 }
 
+bool event_source_find(const char *name, event_source *out) {
+  for (u32 s = 0; s < EVENT_SOURCES; s++)
+    if (!strcmp(name, source_name[s])) return *out = (event_source)s, true;
+  return false;
+}
+
 static bool read_row(const event_db *db, arena *a, sqlite3_stmt *q, measured_event *x) {
-  const char *source = text_at(q, 4);
-  u32 s = 0;
-  while (s < EVENT_SOURCES && strcmp(source, source_name[s])) s++;
+  event_source s = EVENT_SOURCES;
+  event_source_find(text_at(q, 4), &s);
   *x = (measured_event){.key = arena_strdup(a, text_at(q, 0)),
                         .ps = sqlite3_column_int64(q, 1),
                         .spread = sqlite3_column_double(q, 2),
                         .count = (u32)sqlite3_column_int64(q, 3),
-                        .source = (event_source)s};
+                        .source = s};
   const char *wrong = s == EVENT_SOURCES ? "its source is none of measured, scaled, fitted"
                       : x->ps < 0 || x->ps > INT64_MAX / 1024 ? "its time is out of range"
                       : !(x->spread >= 0 && x->spread < 1e6)  ? "its spread is out of range"

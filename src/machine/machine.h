@@ -221,6 +221,7 @@ void event_db_close(event_db *db); // NULL is fine
 bool event_db_get(event_db *db, arena *a, const char *name, const char *versions, measured_event **rows,
                   u32 *n);
 bool event_db_put(event_db *db, const char *name, const char *versions, const measured_event *rows, u32 n);
+bool event_source_find(const char *name, event_source *out); // "measured", "scaled" or "fitted"
 // The fits of one machine, which replace those that there are, and reading them: none where nobody has made any.
 bool event_db_put_fits(event_db *db, const char *name, const event_fit *f, u32 n);
 bool event_db_get_fits(event_db *db, arena *a, const char *name, event_fit **fits, u32 *n);

@@ -60,7 +60,13 @@ static int event_at(profile_events *x, const func_info *f, const instr *i, group
   const char *key = sb_str(&text);
   const u32 known = found(x, key);
   if (known) return (int)known;
-  profile_event made = {.key = key, .e = e, .rank = group_get(x->p->sp, g)->ranks[member]};
+  profile_event made = {.key = key,
+                        .e = e,
+                        .f = f,
+                        .i = i,
+                        .on = g,
+                        .member = member,
+                        .rank = group_get(x->p->sp, g)->ranks[member]};
   if (e.where) {
     made.e.where = arena_dup(x->a, e.where, sizeof *e.where);
     put_members(x, i, f, g, member, &made);

@@ -31,7 +31,11 @@ double profile_ring(opcode op, u32 n, u32 wanted);
 // ---- events of a program (events.c) ---------------------------------------------------------------------
 typedef struct {
   const char *key;
-  cost_event e; // shapes and placement in the list's arena
+  cost_event e;       // shapes and placement in the list's arena
+  const func_info *f; // where it was found: an instruction that is it
+  const instr *i;
+  group on; // it runs on these, of which `member` is the rank
+  u32 member;
   u32 rank;     // of the program: one that runs it
   u32 nmembers; // communication: of it, and which ranks these are
   const u32 *members;
@@ -56,6 +60,9 @@ typedef struct {
   const char *machine, *versions, *path;
   u32 nevents, nknown, nmeasured, nscaled, nleft; // nleft: that could not be measured with so few processes
   double seconds;
+  const char *from;          // a file that was imported: nevents of it are nmeasured, nscaled and nfailed
+  u32 nfailed, nplan, nlost; // nplan: events of the plan, of which the database has no times of nlost
+  const struct profile_failure { const char *key, *why; } * failure;
   bool fits;        // were made: profile_fit
   u32 nfits, nthin; // kinds of events that have one; that have too few sizes
   const event_fit *fit;
@@ -67,6 +74,11 @@ typedef struct {
 // Measures what the database has not of this machine and these versions, and puts it there. False and diagnostics.
 bool profile_program(const profile_job *j, ctx *c, arena *a, const prog *p, const machine *m,
                      const profile_opts *o, profile_report *out);
+
+// Times that a program of `heddle export --to profile-pytorch` has measured, a line of JSON each, into the database at `path`:
+// all of them, or on a fault none. m: the machine that they must be of, and p the program whose events are counted; NULL.
+bool profile_import(ctx *c, arena *a, const char *file, const char *path, const machine *m, const prog *p,
+                    profile_report *out);
 
 // Fits of all kinds of events that the database has of this machine, put there in place of older ones; for process 0. False
 // and diagnostics.

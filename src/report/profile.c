@@ -34,7 +34,34 @@ static void report_fits(report *r, arena *a, const profile_report *p) {
   }
 }
 
+static void report_import(report *r, const profile_report *p) {
+  static const column columns[] = {{"key", "not measured"}, {"why", "why"}};
+  report_fact(r, "machine", "machine", cell_text(p->machine));
+  report_fact(r, "versions", "versions", cell_text(p->versions));
+  report_fact(r, "events", "events", cell_i(CELL_INT, p->nevents));
+  report_fact(r, "measured", "measured", cell_i(CELL_INT, p->nmeasured));
+  report_fact(r, "scaled", "scaled", cell_i(CELL_INT, p->nscaled));
+  report_fact(r, "failed", "not measured", cell_i(CELL_INT, p->nfailed));
+  if (p->nplan) {
+    report_fact(r, "plan_events", "of the plan", cell_i(CELL_INT, p->nplan));
+    report_fact(r, "left", "  without times", cell_i(CELL_INT, p->nlost));
+  }
+  report_fact(r, "from", "from", cell_text(p->from));
+  report_fact(r, "file", "in", cell_text(p->path));
+  if (!p->nfailed) return;
+  report_gap(r);
+  report_table(r, "failures", columns, COUNT_OF(columns));
+  for (u32 k = 0; k < p->nfailed; k++) {
+    const cell row[] = {cell_name(p->failure[k].key, 80), cell_text(p->failure[k].why)};
+    report_row(r, row);
+  }
+}
+
 void report_profile(report *r, arena *a, const profile_report *p) {
+  if (p->from) {
+    report_import(r, p);
+    return;
+  }
   report_fact(r, "machine", "machine", cell_text(p->machine));
   report_fact(r, "versions", "versions", cell_text(p->versions));
   report_fact(r, "events", "distinct events", cell_i(CELL_INT, p->nevents));

@@ -28,6 +28,12 @@ static const one all[] = {
     {GPT, 8, 8, "dp=2 pp=2 mb=4", "adamw", NULL},
     {GPT, 8, 8, "pp=2 v=2 mb=4 schedule=interleaved", "sgd", NULL},
     {GPT, 8, 8, "pp=2 mb=4 schedule=chimera", "sgd", NULL},
+    {GPT, 8, 8, "pp=2 mb=4 schedule=zb-h1", "adam", NULL},
+    {GPT, 8, 8, "pp=2 mb=4 schedule=dualpipev", "sgd", NULL},
+    {GPT, 8, 8, "pp=2 mb=4 schedule=interlaced", "sgd", NULL},
+    {MLP, 8, 0, "pp=2 mb=4 schedule=pipedream", "sgd", NULL},
+    {GPT, 8, 8, "dp=2 zero=1 mb=2 offload=params+grads+states+acts", "adam", NULL},
+    {GPT, 8, 8, "pp=2 mb=2 offload=acts+states", "momentum", NULL},
     {GPT, 8, 8, "dp=2 zero=2 mb=2", "adam", NULL},
     {GPT, 8, 8, "dp=2 tp=2 zero=3 sp mb=2", "adam", NULL},
     {GPT, 8, 8, "dp=2 pp=2 mb=2 zero=3 recompute=full", "momentum", NULL},
@@ -171,7 +177,7 @@ static bool prepare_row(opcode op, const char *folder) {
   const application_text text = {e.shapes, e.attributes, DT_F32};
   prog *p = ir_application(c, op, &text);
   const char *py =
-      p ? export_program(p, a, "pytorch", &(export_about){op_row_of(op)->name, NULL, NULL}) : NULL;
+      p ? export_program(p, a, "pytorch", &(export_about){op_row_of(op)->name, NULL, NULL, NULL}) : NULL;
   bool ok = py;
   mkdir(folder, 0755);
   if (ok) {

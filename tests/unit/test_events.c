@@ -302,3 +302,88 @@ TEST(events_comm_programs) {
     }
   ctx_free(c);
 }
+
+// ---- times that were measured elsewhere --------------------------------------------------------------------------
+static bool import_text(bed *b, const char *text, const char *db, profile_report *r) {
+  const char *path = file_of(b->a, "lines.jsonl");
+  REQUIRE(file_write(b->c, path, text, strlen(text)));
+  const bool ok = profile_import(b->c, b->a, path, db, b->m, b->p, r);
+  unlink(path);
+  return ok;
+}
+
+// A line for every event of a program, half of them by another torch; and back: the step is made of them alone, although the
+// versions are not this Heddle's.
+TEST(events_imported) {
+  bed b =
+      open_bed("gpt2:layers=2,hidden=32,heads=4,vocab=64", "dp=2 tp=2 pp=2 mb=2", "2x4 cpu-core ib=10Gb/s");
+  const char *path = file_of(b.a, "imported.db"), *name = sym_str(b.c, b.m->name);
+  profile_events x;
+  profile_report r;
+  measured_event *row;
+  u32 n;
+  strbuf text = {.a = b.a};
+  REQUIRE(profile_events_of(&x, b.c, b.a, b.p, b.m));
+  for (u32 k = 0; k < x.v.n; k++) {
+    sb_put(&text, "{\"key\": ");
+    sb_json_str(&text, x.v.v[k].key);
+    sb_put(&text, ", \"machine\": ");
+    sb_json_str(&text, name);
+    sb_fmt(&text,
+           ", \"versions\": \"torch %u\", \"median_ps\": %u, \"spread\": 0.125, \"count\": 9, \"source\": "
+           "\"%s\"}\n",
+           k % 2, 1000 + k, x.v.v[k].e.where ? "scaled" : "measured");
+  }
+  CHECK_MSG(import_text(&b, sb_str(&text), path, &r), "%s", diag_render(b.c, b.a));
+  CHECK_EQ_I64(r.nevents, x.v.n);
+  CHECK_EQ_I64(r.nmeasured + r.nscaled, x.v.n);
+  CHECK(r.nscaled > 0 && r.nplan == x.v.n && r.nlost == 0 && r.nfailed == 0);
+  REQUIRE(machine_events_read(b.m, b.a, path));
+  for (u32 k = 0; k < x.v.n; k++) {
+    const measured_event *e = machine_events_find(b.m->events, x.v.v[k].key);
+    CHECK_MSG(e && e->ps == 1000 + k && e->spread == 0.125 && e->count == 9 &&
+                  e->source == (x.v.v[k].e.where ? EVENT_SCALED : EVENT_MEASURED),
+              "%s", x.v.v[k].key);
+  }
+  cost_model *k = cost_model_new(b.c, b.a, b.m, NULL);
+  sim_result s;
+  REQUIRE(sim_run(b.c, b.a, b.p, k, &(sim_opts){.mode = SIM_FOLDED, .critical = true}, &s));
+  CHECK_EQ_I64(s.spread_known_ps, s.makespan_ps);
+  // One wrong line, the last, and nothing is written.
+  const char *wrong = arena_printf(
+      b.a,
+      "{\"key\": \"relu f32[1] -> f32[1] on cpu-core\", \"machine\": \"%s\", \"versions\": \"v\", "
+      "\"median_ps\": 1, \"spread\": 0, \"count\": 1, \"source\": \"measured\"}\n%s",
+      name, "{\"key\": \"relu\"}\n");
+  CHECK(!import_text(&b, wrong, path, &r) && diag_count(b.c) > 0);
+  event_db *db = event_db_open(b.c, b.a, path, false);
+  REQUIRE(db && event_db_get(db, b.a, name, NULL, &row, &n));
+  CHECK_EQ_I64(n, x.v.n);
+  event_db_close(db);
+  unlink(path);
+  close_bed(&b);
+}
+
+// Whatever a file says, it is told or taken; nothing else happens.
+TEST(events_imported_whatever) {
+  bed b = open_bed("mlp-xs:layers=2,hidden=16", "dp=2", "1x2 cpu-core");
+  static const char line[] = "{\"key\": \"softmax f16[8,64] -> f16[8,64] {axis=-1} on a100\", \"machine\": "
+                             "\"1x2 cpu-core\", \"versions\": \"v\", "
+                             "\"median_ps\": 12, \"spread\": 0.5, \"count\": 9, \"source\": \"measured\"}\n";
+  static const char odd[] = "\"{}[],:-9e\0 \n\\x";
+  const char *path = file_of(b.a, "whatever.db");
+  profile_report r;
+  u32 told = 0, n = 0;
+  for (size_t at = 0; at + 1 < sizeof line; at++)
+    for (size_t k = 0; k + 1 < sizeof odd; k += 3, n++) {
+      char *copy = arena_strdup(b.a, line);
+      copy[at] = odd[(k + at) % (sizeof odd - 1)];
+      diag_clear(b.c);
+      const bool ok = import_text(&b, copy, path, &r);
+      CHECK_EQ_I64(ok, diag_count(b.c) == 0);
+      told += !ok;
+    }
+  CHECK(told > n / 2 && told < n);
+  unlink(path);
+  close_bed(&b);
+}

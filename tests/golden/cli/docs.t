@@ -9,7 +9,7 @@ heddle - plans, simulates and verifies distributed training and inference
   heddle sim MODEL              simulate time and memory of every rank under a plan
   heddle verify MODEL           check that a plan computes what the model computes
   heddle run MODEL              train under a plan for real, one process a rank (docs/running.md)
-  heddle profile MODEL          measure the events of a plan here, once each, for --profiles (docs/profiles.md)
+  heddle profile [MODEL]        measure the events of a plan here, once each, for --profiles (docs/profiles.md)
   heddle compare MODEL          run a plan and compare what was measured with what is predicted
   heddle lower MODEL            print the program of one rank under a plan
   heddle export MODEL           write a plan as a program of another framework (docs/export.md)
@@ -40,7 +40,7 @@ $ heddle help --json
     {"name": "sim", "operand": "MODEL", "about": "simulate time and memory of every rank under a plan"},
     {"name": "verify", "operand": "MODEL", "about": "check that a plan computes what the model computes"},
     {"name": "run", "operand": "MODEL", "about": "train under a plan for real, one process a rank (docs/running.md)"},
-    {"name": "profile", "operand": "MODEL", "about": "measure the events of a plan here, once each, for --profiles (docs/profiles.md)"},
+    {"name": "profile", "operand": "[MODEL]", "about": "measure the events of a plan here, once each, for --profiles (docs/profiles.md)"},
     {"name": "compare", "operand": "MODEL", "about": "run a plan and compare what was measured with what is predicted"},
     {"name": "lower", "operand": "MODEL", "about": "print the program of one rank under a plan"},
     {"name": "export", "operand": "MODEL", "about": "write a plan as a program of another framework (docs/export.md)"},

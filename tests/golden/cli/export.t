@@ -109,8 +109,8 @@ The same program that Heddle simulates, verifies and runs: every split, sum and 
 
 machine  1x2 v100
 ranks    pp=2, dp=1, tp=1; the last counts fastest
-start    torchrun --nproc-per-node 2 THIS_FILE --steps 10
-         on N nodes: torchrun --nnodes N --nproc-per-node (ranks / N) --rdzv-endpoint HOST:29500 THIS_FILE
+start    torchrun --nproc_per_node 2 THIS_FILE --steps 10
+         on N nodes: torchrun --nnodes N --nproc_per_node (ranks / N) --rdzv_endpoint HOST:29500 THIS_FILE
 GPUs are joined by NCCL; without one, processes by gloo. --help lists the options.
 """
 def step_0(w, data):
@@ -306,7 +306,7 @@ z.npy
 ## What cannot be written.
 $ heddle export mlp-xs --to jax
 error[E0801]: unknown format 'jax'
-  hint: pytorch
+  hint: pytorch, profile-pytorch
 [2]
 $ printf 'func @main(%%x: f32[4,8,6,6]) -> (f32[4,8,6,6]) {\n  %%y = lrn %%x {size=3}\n  return %%y\n}\n' > lrn.heddle; heddle export lrn.heddle
 error[E0514]: lrn cannot be written in PyTorch
