@@ -81,19 +81,9 @@ static bool pace_of(planner *pl, arena *a, const hybrid_opts *o, const replica *
   return true;
 }
 
-// Each microbatch to the replica that ends first with one more: time grows with their number, so no other way of dealing
-// them out ends earlier.
-static void deal_by_pace(const pace *p, u32 n, u32 K, u32 *micro) {
-  for (u32 r = 0; r < n; r++) micro[r] = 1;
-  for (u32 left = K - n; left; left--) {
-    u32 to = 0;
-    double best = 0;
-    for (u32 r = 0; r < n; r++) {
-      const double with = p[r].all + p[r].longest * micro[r];
-      if (!r || with < best) best = with, to = r;
-    }
-    micro[to]++;
-  }
+static i64 time_of_micro(const void *of, u32 r, i64 micro) {
+  const pace *p = of;
+  return (i64)(p[r].all + p[r].longest * (double)(micro - 1));
 }
 
 static choice_value shares_of(arena *a, const u32 *micro, u32 n) {
@@ -210,7 +200,8 @@ bool policy_replica_shares(planner *pl, arena *a, const hybrid_opts *o, strategy
   bool known = v != NULL;
   for (u32 r = 0; known && r < n; r++) known = pace_of(pl, a, o, &v[r], &p[r]);
   if (known) {
-    deal_by_pace(p, n, K, micro);
+    const i64 *share = auto_shares(a, K, n, NULL, time_of_micro, p);
+    for (u32 r = 0; r < n; r++) micro[r] = (u32)share[r];
     dealing d = {
         .pl = pl, .o = o, .s = s, .n = n, .micro = micro, .left = SIMULATIONS_MOST, .a = arena_new()};
     improve(&d, K);
