@@ -38,6 +38,13 @@ typedef struct {
   u32 nranks;
   loc at;    // in the plan's text; 0 where a policy made it: so with every `at` below
 } plan_mesh; // axis: 1-based into axes
+// The axes of a mesh that policy_hybrid made, from the last one: it has a place of the pipeline for each coordinate of
+// AXIS_PLACE, and only with replicas of different make-up an AXIS_REPLICA.
+typedef enum { AXIS_TENSOR = 1, AXIS_DATA, AXIS_PLACE, AXIS_REPLICA } axis_counts;
+static inline u8 mesh_axis(const plan_mesh *m, axis_counts what) {
+  assert(m->naxes >= what);
+  return m->axis[m->naxes - what];
+}
 typedef struct {
   u8 axis;
   u32 at;

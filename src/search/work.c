@@ -280,7 +280,7 @@ typedef struct {
   const plan_axis *dp, *tp;
   bool exact;  // tensor ranks have just their parts of whatever is split
   u32 micro;   // microbatches that each place runs
-  u32 replica; // of different make-up: which it is, from 1; 0: none
+  u32 replica; // of different make-up: which it is
 } measure;
 
 // ps of instructions [from, to) in the first so many passes: forward, backward.
@@ -458,15 +458,6 @@ static double slowest(const measure *m, u32 block, const double *takes) {
   return most;
 }
 
-// The block of ranks that the segment is on, in replica r of those that the schedule runs.
-static u32 block_of(const measure *m, const plan *pn, u32 r, u32 segment) {
-  if (!m->replica) return search_block(m->s, pn, r, segment);
-  const plan_replica *own = &pn->replicas[m->replica - 1];
-  return (own->on ? own->on[segment] : pn->segments[segment].on)
-      .fix[1]
-      .at; // policy/replicas.c: of their stages
-}
-
 // Every place by itself: its slowest rank for all microbatches, and beside it the first one's way through the
 // stages before and the last one's back, or the sum of gradients, which may run beside that.
 static void bound_blocks(const measure *m, const search *s, worker *w, arena *tmp, const plan *pn,
@@ -492,7 +483,7 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
     const u32 from = seg->from - 1, to = seg->to;
     double way = INFINITY;
     for (u32 r = 0; r < replicas; r++) {
-      const u32 at = block_of(m, pn, r, k);
+      const u32 at = search_block(m->s, pn, m->replica + r, k);
       const bool begins = begins_at(met, places, replicas, r, at, &passed[at], before) && before > 0;
       for (u32 j = 0; j < m->n; j++) {
         if (!(has[at] >> j & 1)) continue;
@@ -501,7 +492,7 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
         if (chain && begins) early[at] = MAX(early[at], ahead(&one, from, to));
         if (chain && k + 1 < pn->nsegments) way = MIN(way, passing(&one, from, to));
       }
-      if (m->x->sync && !tp->shares && replicas == 1 && !m->replica)
+      if (m->x->sync && !tp->shares && pn->nreplicas < 2)
         sync_add(m->x->sync, from, to, m->s->dp.n, m->s->tp.n, &bytes[at]);
     }
     if (chain && k + 1 < pn->nsegments) before += way;
@@ -516,7 +507,10 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
 
 static void bound_places_of(measure *m, const search *s, worker *w, arena *tmp, const plan *pn, double *most,
                             double *fill) {
+  const plan_mesh *on = &pn->meshes[search_stage_on(pn, m->replica, 0)->mesh];
   const u32 tp = m->s->tp.n;
+  m->dp = &pn->axes[mesh_axis(on, AXIS_DATA) - 1], m->tp = &pn->axes[mesh_axis(on, AXIS_TENSOR) - 1];
+  m->exact = !rounds(planner_source(w->pl), pn, m->tp);
   m->part = m->s->dp.n > 1 && (m->s->mb.n == 1 || m->s->zero.n >= 2);
   m->several = pn->nsegments > 1;
   m->tensor = m->x->even && m->x->even % tp == 0 && !m->dp->shares && !m->tp->shares;
@@ -528,16 +522,11 @@ static void bound_make_up(const measure *all, const search *s, worker *w, arena 
                           double *most, double *fill) {
   for (u32 r = 0; r < pn->nreplicas; r++) {
     const strategy own = strategy_of_replica(all->s, r, s->o->train);
-    const plan_submesh *on = pn->replicas[r].on ? pn->replicas[r].on : &pn->segments[0].on;
-    const plan_mesh *of_mesh = &pn->meshes[on->mesh];
     measure m = {.x = all->x,
                  .s = &own,
                  .splits = bound_splits(&s->bounds, &own),
-                 .dp = &pn->axes[of_mesh->axis[2] - 1],
-                 .tp = &pn->axes[of_mesh->axis[3] - 1],
                  .micro = pn->replicas[r].micro,
-                 .replica = r + 1};
-    m.exact = !rounds(planner_source(w->pl), pn, m.tp);
+                 .replica = r};
     m.n = find_works((works *)(uintptr_t)all->x, &own, false, m.v);
     if (m.n) bound_places_of(&m, s, w, tmp, pn, most, fill);
   }
@@ -551,8 +540,7 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) 
   if (pn && p->s.replicas.nparts) {
     bound_make_up(m, s, w, tmp, pn, &most, &fill);
   } else if (pn) {
-    m->dp = &pn->axes[1], m->tp = &pn->axes[2], m->micro = p->s.mb.n;
-    m->exact = !rounds(planner_source(w->pl), pn, m->tp);
+    m->micro = p->s.mb.n;
     bound_places_of(m, s, w, tmp, pn, &most, &fill);
   }
   of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;
