@@ -573,6 +573,10 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 // tensor parallelism of a settled strategy, if it never waits; 0: not known. False: that of a kind which the
 // strategy uses is not.
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
+// plan_busy of a strategy of one stage, on these ranks in place of the first (NULL), where backwards are in as many parts
+// as in the row (NULL: in one). Of every one-stage measurement.
+bool policy_busy(planner *pl, arena *a, const hybrid_opts *o, const u32 *ranks, const sched_row *row,
+                 sim_busy *out);
 i64 policy_batch_extent(planner *pl); // samples that the program takes; 0: it has no batch
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);

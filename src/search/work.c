@@ -128,14 +128,6 @@ static strategy one_stage(const strategy *s, u32 dp, u32 mb, u32 zero) {
   return x;
 }
 
-static u32 ranks_of_kind(const search *s, u32 kind, u32 most, u32 *rank) {
-  u32 n = 0;
-  const u32 first = s->within.first;
-  for (u32 k = first; k < first + s->within.n && n < most; k++)
-    if (s->m->dev[k].kind == kind) rank[n++] = k;
-  return n;
-}
-
 // Of every kind that has so many devices.
 static bool add_kinds(works *x, const strategy *at, bool split, bool add, work *v[WORKS_MOST], u32 *n) {
   for (u32 k = 0; k < x->s->m->nkinds; k++) {
@@ -247,15 +239,13 @@ void work_measure(works *x, worker *w, work *v) {
   const search_point p = {.s = v->of};
   const u32 before = diag_count(w->c);
   hybrid_opts h = search_hybrid(x->s->o, &p);
-  h.no_order = true, h.k = w->k;
-  plan *pn = policy_hybrid(w->pl, tmp, &h);
   sim_busy *busy = ZNEWN(tmp, sim_busy, x->nbody + 1);
-  if (pn && v->split) pn->made.row = row_that_splits();
-  if (pn && x->mixed) {
-    u32 *rank = NEWN(tmp, u32, v->of.tp.n);
-    pn->meshes[0].nranks = ranks_of_kind(x->s, v->kind, v->of.tp.n, rank), pn->meshes[0].ranks = rank;
-  }
-  v->known = pn && !pn->batchnorm_groups && plan_busy(w->pl, pn, w->k, busy);
+  u32 *ranks = x->mixed ? NEWN(tmp, u32, v->of.tp.n) : NULL;
+  const rank_window in = x->s->within;
+  h.k = w->k;
+  if (ranks) machine_ranks_of_kind(x->s->m, in.first, in.n, v->kind, v->of.tp.n, ranks);
+  v->known = !policy_batchnorm(planner_batchnorm(w->pl), &v->of) &&
+             policy_busy(w->pl, tmp, &h, ranks, v->split ? row_that_splits() : NULL, busy);
   for (u32 i = 0; v->known && i < x->nbody; i++)
     for (u32 k = 0; k < 2; k++) {
       v->compute[k][i + 1] = v->compute[k][i] + busy[i].compute[k];

@@ -33,12 +33,15 @@ planner_key auto_key(const balance *b, kept_figures what, bool zero) {
 }
 
 // ---- times ----------------------------------------------------------------------------------------------
-// So many ranks of the kind, in order; false: there are fewer.
-static bool ranks_of_kind(const balance *b, u32 kind, u32 n, u32 *out) {
-  u32 k = 0;
-  for (u32 r = 0; r < b->m->nranks && k < n; r++)
-    if (b->m->dev[r].kind == kind) out[k++] = r;
-  return k == n;
+bool policy_busy(planner *pl, arena *a, const hybrid_opts *o, const u32 *ranks, const sched_row *row,
+                 sim_busy *out) {
+  hybrid_opts own = *o;
+  own.said = NULL, own.no_order = true;
+  plan *pn = policy_hybrid(pl, a, &own);
+  if (!pn) return false;
+  if (ranks) pn->meshes[0].ranks = ranks, pn->meshes[0].nranks = own.s.tp.n;
+  if (row) pn->made.row = row;
+  return plan_busy(pl, pn, own.k, out);
 }
 
 // Busy ps of main's instructions for one microbatch of so many samples on tp ranks of the kind; on one of
@@ -47,19 +50,16 @@ static const double *measure_on(const balance *b, u32 kind, u32 tp, i64 batch, i
   hybrid_opts h = *b->o;
   u32 *ranks = NEWN(b->a, u32, tp);
   const double part = tp < b->s->tp.n ? 1.0 / b->s->tp.n : 1;
-  if (!ranks_of_kind(b, kind, tp, ranks)) return NULL;
-  h.s = strategy_default(), h.said = NULL, h.no_order = true;
+  if (machine_ranks_of_kind(b->m, 0, b->m->nranks, kind, tp, ranks) < tp) return NULL;
+  h.s = strategy_default();
   h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples), h.s.recompute = b->s->recompute;
   h.s.grads = b->s->grads;
   if (tp > 1) h.s.sp = b->s->sp, h.s.tables = b->s->tables;
   const planner_key key = {KEPT_TIMES, h.s, {kind, b->s->tp.n}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
-  plan *pn = policy_hybrid(b->pl, b->a, &h);
   sim_busy *busy = ZNEWN(b->a, sim_busy, b->nbody + 1);
-  if (!pn) return NULL;
-  pn->meshes[0].ranks = ranks, pn->meshes[0].nranks = tp;
-  if (!plan_busy(b->pl, pn, b->o->k, busy)) return NULL;
+  if (!policy_busy(b->pl, b->a, &h, ranks, NULL, busy)) return NULL;
   double *ps = ZNEWN(b->a, double, b->nbody + 1);
   for (u32 i = 0; i < b->nbody; i++)
     for (u32 d = 0; d < 2; d++) ps[i] += (busy[i].compute[d] + (part < 1 ? 0 : busy[i].comm[d])) * part;
