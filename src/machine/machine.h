@@ -252,6 +252,8 @@ static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {
 i64 machine_host_usable(const node_kind *nk);
 bool machine_one_kind(const machine *m, u32 first,
                       u32 n); // are all devices of ranks [first, first + n) of one?
+// The first `most` of these ranks whose devices are of the kind. Returns how many there are.
+u32 machine_ranks_of_kind(const machine *m, u32 first, u32 n, u32 kind, u32 most, u32 *rank);
 // For lower bounds: the most that a product of any size reaches, 0 if there is no rate; bytes/s of memory.
 double machine_top_flops(const device_kind *k, dtype t);
 double machine_top_bw(const device_kind *k);

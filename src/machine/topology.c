@@ -15,6 +15,13 @@ bool machine_one_kind(const machine *m, u32 first, u32 n) {
   return true;
 }
 
+u32 machine_ranks_of_kind(const machine *m, u32 first, u32 n, u32 kind, u32 most, u32 *rank) {
+  u32 found = 0;
+  for (u32 r = first; r < first + n && found < most; r++)
+    if (m->dev[r].kind == kind) rank[found++] = r;
+  return found;
+}
+
 double curve_work(const eff_curve *k, double size) {
   if (!k->n) return size;
   if (size <= k->size[0]) return size / k->eff[0];

@@ -38,6 +38,13 @@ typedef struct {
   u32 nranks;
   loc at;    // in the plan's text; 0 where a policy made it: so with every `at` below
 } plan_mesh; // axis: 1-based into axes
+// The axes of a mesh that policy_hybrid made, from the last one: it has a place of the pipeline for each coordinate of
+// AXIS_PLACE, and only with replicas of different make-up an AXIS_REPLICA.
+typedef enum { AXIS_TENSOR = 1, AXIS_DATA, AXIS_PLACE, AXIS_REPLICA } axis_counts;
+static inline u8 mesh_axis(const plan_mesh *m, axis_counts what) {
+  assert(m->naxes >= what);
+  return m->axis[m->naxes - what];
+}
 typedef struct {
   u8 axis;
   u32 at;
@@ -570,6 +577,10 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 // tensor parallelism of a settled strategy, if it never waits; 0: not known. False: that of a kind which the
 // strategy uses is not.
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
+// plan_busy of a strategy of one stage, on these ranks in place of the first (NULL), where backwards are in as many parts
+// as in the row (NULL: in one). Of every one-stage measurement.
+bool policy_busy(planner *pl, arena *a, const hybrid_opts *o, const u32 *ranks, const sched_row *row,
+                 sim_busy *out);
 i64 policy_batch_extent(planner *pl); // samples that the program takes; 0: it has no batch
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file);
 bool policy_staged(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched *file);

@@ -122,7 +122,8 @@ search_point *search_find(const search *s, const strategy *x); // NULL: not in t
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash);
 bool search_as_said(const worker *w); // had the latest of them no `auto`, which may ask for the order?
 void unordered_free(unordered *x);
-// The place that the stage of that replica lies on; the block of dp x tp ranks, of those that the plan does not skip.
+// Where the stage of that replica lies; its place; the block of dp x tp ranks, of those that s does not skip.
+const plan_submesh *search_stage_on(const plan *pn, u32 replica, u32 stage);
 u32 search_place(const plan *pn, u32 replica, u32 stage);
 u32 search_block(const strategy *s, const plan *pn, u32 replica, u32 stage);
 

@@ -65,21 +65,27 @@ static bool resolve(worker *w, arena *a, hybrid_opts *h) {
   return true;
 }
 
-static const plan_submesh *stage_on(const plan *pn, u32 replica, u32 stage) {
+const plan_submesh *search_stage_on(const plan *pn, u32 replica, u32 stage) {
   return replica && pn->replicas[replica].on ? &pn->replicas[replica].on[stage] : &pn->segments[stage].on;
 }
 
 u32 search_place(const plan *pn, u32 replica, u32 stage) {
-  const plan_submesh *on = stage_on(pn, replica, stage);
-  return on->nfix ? on->fix[0].at : 0;
+  const plan_submesh *on = search_stage_on(pn, replica, stage);
+  const u8 axis = mesh_axis(&pn->meshes[on->mesh], AXIS_PLACE);
+  u32 k = 0;
+  while (k < on->nfix && on->fix[k].axis != axis) k++;
+  return k < on->nfix ? on->fix[k].at : 0;
 }
 
 u32 search_block(const strategy *s, const plan *pn, u32 replica, u32 stage) {
-  const plan_mesh *m = &pn->meshes[stage_on(pn, replica, stage)->mesh];
-  u32 ranks = 1;
-  for (u32 k = 1; k < m->naxes; k++) ranks *= pn->axes[m->axis[k] - 1].size;
-  const u32 at = search_place(pn, replica, stage) * ranks;
-  return m->ranks ? (m->ranks[at] - s->skip.n) / ranks : at / ranks;
+  const plan_submesh *on = search_stage_on(pn, replica, stage);
+  const plan_mesh *m = &pn->meshes[on->mesh];
+  u32 at = 0; // its first member
+  for (u32 k = 0; k < m->naxes; k++) {
+    at *= pn->axes[m->axis[k] - 1].size;
+    for (u32 j = 0; j < on->nfix; j++) at += on->fix[j].axis == m->axis[k] ? on->fix[j].at : 0;
+  }
+  return ((m->ranks ? m->ranks[at] : m->first + at) - s->skip.n) / (s->dp.n * s->tp.n);
 }
 
 bool search_as_said(const worker *w) { return w->plans->as_said; }

@@ -128,14 +128,6 @@ static strategy one_stage(const strategy *s, u32 dp, u32 mb, u32 zero) {
   return x;
 }
 
-static u32 ranks_of_kind(const search *s, u32 kind, u32 most, u32 *rank) {
-  u32 n = 0;
-  const u32 first = s->within.first;
-  for (u32 k = first; k < first + s->within.n && n < most; k++)
-    if (s->m->dev[k].kind == kind) rank[n++] = k;
-  return n;
-}
-
 // Of every kind that has so many devices.
 static bool add_kinds(works *x, const strategy *at, bool split, bool add, work *v[WORKS_MOST], u32 *n) {
   for (u32 k = 0; k < x->s->m->nkinds; k++) {
@@ -247,15 +239,13 @@ void work_measure(works *x, worker *w, work *v) {
   const search_point p = {.s = v->of};
   const u32 before = diag_count(w->c);
   hybrid_opts h = search_hybrid(x->s->o, &p);
-  h.no_order = true, h.k = w->k;
-  plan *pn = policy_hybrid(w->pl, tmp, &h);
   sim_busy *busy = ZNEWN(tmp, sim_busy, x->nbody + 1);
-  if (pn && v->split) pn->made.row = row_that_splits();
-  if (pn && x->mixed) {
-    u32 *rank = NEWN(tmp, u32, v->of.tp.n);
-    pn->meshes[0].nranks = ranks_of_kind(x->s, v->kind, v->of.tp.n, rank), pn->meshes[0].ranks = rank;
-  }
-  v->known = pn && !pn->batchnorm_groups && plan_busy(w->pl, pn, w->k, busy);
+  u32 *ranks = x->mixed ? NEWN(tmp, u32, v->of.tp.n) : NULL;
+  const rank_window in = x->s->within;
+  h.k = w->k;
+  if (ranks) machine_ranks_of_kind(x->s->m, in.first, in.n, v->kind, v->of.tp.n, ranks);
+  v->known = !policy_batchnorm(planner_batchnorm(w->pl), &v->of) &&
+             policy_busy(w->pl, tmp, &h, ranks, v->split ? row_that_splits() : NULL, busy);
   for (u32 i = 0; v->known && i < x->nbody; i++)
     for (u32 k = 0; k < 2; k++) {
       v->compute[k][i + 1] = v->compute[k][i] + busy[i].compute[k];
@@ -280,7 +270,7 @@ typedef struct {
   const plan_axis *dp, *tp;
   bool exact;  // tensor ranks have just their parts of whatever is split
   u32 micro;   // microbatches that each place runs
-  u32 replica; // of different make-up: which it is, from 1; 0: none
+  u32 replica; // of different make-up: which it is
 } measure;
 
 // ps of instructions [from, to) in the first so many passes: forward, backward.
@@ -458,15 +448,6 @@ static double slowest(const measure *m, u32 block, const double *takes) {
   return most;
 }
 
-// The block of ranks that the segment is on, in replica r of those that the schedule runs.
-static u32 block_of(const measure *m, const plan *pn, u32 r, u32 segment) {
-  if (!m->replica) return search_block(m->s, pn, r, segment);
-  const plan_replica *own = &pn->replicas[m->replica - 1];
-  return (own->on ? own->on[segment] : pn->segments[segment].on)
-      .fix[1]
-      .at; // policy/replicas.c: of their stages
-}
-
 // Every place by itself: its slowest rank for all microbatches, and beside it the first one's way through the
 // stages before and the last one's back, or the sum of gradients, which may run beside that.
 static void bound_blocks(const measure *m, const search *s, worker *w, arena *tmp, const plan *pn,
@@ -492,7 +473,7 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
     const u32 from = seg->from - 1, to = seg->to;
     double way = INFINITY;
     for (u32 r = 0; r < replicas; r++) {
-      const u32 at = block_of(m, pn, r, k);
+      const u32 at = search_block(m->s, pn, m->replica + r, k);
       const bool begins = begins_at(met, places, replicas, r, at, &passed[at], before) && before > 0;
       for (u32 j = 0; j < m->n; j++) {
         if (!(has[at] >> j & 1)) continue;
@@ -501,7 +482,7 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
         if (chain && begins) early[at] = MAX(early[at], ahead(&one, from, to));
         if (chain && k + 1 < pn->nsegments) way = MIN(way, passing(&one, from, to));
       }
-      if (m->x->sync && !tp->shares && replicas == 1 && !m->replica)
+      if (m->x->sync && !tp->shares && pn->nreplicas < 2)
         sync_add(m->x->sync, from, to, m->s->dp.n, m->s->tp.n, &bytes[at]);
     }
     if (chain && k + 1 < pn->nsegments) before += way;
@@ -516,7 +497,10 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
 
 static void bound_places_of(measure *m, const search *s, worker *w, arena *tmp, const plan *pn, double *most,
                             double *fill) {
+  const plan_mesh *on = &pn->meshes[search_stage_on(pn, m->replica, 0)->mesh];
   const u32 tp = m->s->tp.n;
+  m->dp = &pn->axes[mesh_axis(on, AXIS_DATA) - 1], m->tp = &pn->axes[mesh_axis(on, AXIS_TENSOR) - 1];
+  m->exact = !rounds(planner_source(w->pl), pn, m->tp);
   m->part = m->s->dp.n > 1 && (m->s->mb.n == 1 || m->s->zero.n >= 2);
   m->several = pn->nsegments > 1;
   m->tensor = m->x->even && m->x->even % tp == 0 && !m->dp->shares && !m->tp->shares;
@@ -528,16 +512,11 @@ static void bound_make_up(const measure *all, const search *s, worker *w, arena 
                           double *most, double *fill) {
   for (u32 r = 0; r < pn->nreplicas; r++) {
     const strategy own = strategy_of_replica(all->s, r, s->o->train);
-    const plan_submesh *on = pn->replicas[r].on ? pn->replicas[r].on : &pn->segments[0].on;
-    const plan_mesh *of_mesh = &pn->meshes[on->mesh];
     measure m = {.x = all->x,
                  .s = &own,
                  .splits = bound_splits(&s->bounds, &own),
-                 .dp = &pn->axes[of_mesh->axis[2] - 1],
-                 .tp = &pn->axes[of_mesh->axis[3] - 1],
                  .micro = pn->replicas[r].micro,
-                 .replica = r + 1};
-    m.exact = !rounds(planner_source(w->pl), pn, m.tp);
+                 .replica = r};
     m.n = find_works((works *)(uintptr_t)all->x, &own, false, m.v);
     if (m.n) bound_places_of(&m, s, w, tmp, pn, most, fill);
   }
@@ -551,8 +530,7 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) 
   if (pn && p->s.replicas.nparts) {
     bound_make_up(m, s, w, tmp, pn, &most, &fill);
   } else if (pn) {
-    m->dp = &pn->axes[1], m->tp = &pn->axes[2], m->micro = p->s.mb.n;
-    m->exact = !rounds(planner_source(w->pl), pn, m->tp);
+    m->micro = p->s.mb.n;
     bound_places_of(m, s, w, tmp, pn, &most, &fill);
   }
   of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;

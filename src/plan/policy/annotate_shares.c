@@ -173,11 +173,7 @@ static i64 time_of(const void *arg, u32 which, i64 quanta) {
 // NULL: equal shares.
 static const u32 *share_out(const asked *q, i64 quanta, u32 n) {
   arena *a = q->x->w->a;
-  balance_ranks *rank = NEWN(a, balance_ranks, n);
-  for (u32 k = 0; k < n; k++) rank[k] = (balance_ranks){.count = 1, .least = 1, .cap = quanta};
-  const balance_batch in = {.total = quanta, .nkinds = n, .kind = rank, .time = time_of, .arg = q};
-  balance_split split;
-  return balance_shares(a, &in, &split) == BALANCE_OK ? reduced(a, split.share, n) : NULL;
+  return reduced(a, auto_shares(a, quanta, n, NULL, time_of, q), n);
 }
 
 typedef struct {
@@ -209,11 +205,9 @@ static void share_devices(const times *x, bool splits, bool batch) {
     const u32 *part = NULL;
     if (scope_splits(like->scope)) {
       double *pace = NEWN(w->a, double, like->d);
-      i64 *share = NEWN(w->a, i64, like->d);
       for (u32 j = 0; j < like->d; j++) pace[j] = device_time(x, like, j, (double)own);
-      part = auto_parts(w->a, pace, like->d, may, &(splitting){w, like});
-      for (u32 j = 0; part && j < like->d; j++) share[j] = part[j];
-      part = part ? reduced(w->a, share, like->d) : NULL;
+      u32 *v = auto_parts(w->a, pace, like->d, may, &(splitting){w, like});
+      part = v && strategy_reduce(v, like->d) ? v : NULL;
     } else if (x->micro % w->R == 0 && own >= like->d)
       part = share_out(&(asked){x, like, 1}, own, like->d);
     for (u32 j = k; j < w->ngraphs; j++)

@@ -33,12 +33,15 @@ planner_key auto_key(const balance *b, kept_figures what, bool zero) {
 }
 
 // ---- times ----------------------------------------------------------------------------------------------
-// So many ranks of the kind, in order; false: there are fewer.
-static bool ranks_of_kind(const balance *b, u32 kind, u32 n, u32 *out) {
-  u32 k = 0;
-  for (u32 r = 0; r < b->m->nranks && k < n; r++)
-    if (b->m->dev[r].kind == kind) out[k++] = r;
-  return k == n;
+bool policy_busy(planner *pl, arena *a, const hybrid_opts *o, const u32 *ranks, const sched_row *row,
+                 sim_busy *out) {
+  hybrid_opts own = *o;
+  own.said = NULL, own.no_order = true;
+  plan *pn = policy_hybrid(pl, a, &own);
+  if (!pn) return false;
+  if (ranks) pn->meshes[0].ranks = ranks, pn->meshes[0].nranks = own.s.tp.n;
+  if (row) pn->made.row = row;
+  return plan_busy(pl, pn, own.k, out);
 }
 
 // Busy ps of main's instructions for one microbatch of so many samples on tp ranks of the kind; on one of
@@ -47,19 +50,16 @@ static const double *measure_on(const balance *b, u32 kind, u32 tp, i64 batch, i
   hybrid_opts h = *b->o;
   u32 *ranks = NEWN(b->a, u32, tp);
   const double part = tp < b->s->tp.n ? 1.0 / b->s->tp.n : 1;
-  if (!ranks_of_kind(b, kind, tp, ranks)) return NULL;
-  h.s = strategy_default(), h.said = NULL, h.no_order = true;
+  if (machine_ranks_of_kind(b->m, 0, b->m->nranks, kind, tp, ranks) < tp) return NULL;
+  h.s = strategy_default();
   h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples), h.s.recompute = b->s->recompute;
   h.s.grads = b->s->grads;
   if (tp > 1) h.s.sp = b->s->sp, h.s.tables = b->s->tables;
   const planner_key key = {KEPT_TIMES, h.s, {kind, b->s->tp.n}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
-  plan *pn = policy_hybrid(b->pl, b->a, &h);
   sim_busy *busy = ZNEWN(b->a, sim_busy, b->nbody + 1);
-  if (!pn) return NULL;
-  pn->meshes[0].ranks = ranks, pn->meshes[0].nranks = tp;
-  if (!plan_busy(b->pl, pn, b->o->k, busy)) return NULL;
+  if (!policy_busy(b->pl, b->a, &h, ranks, NULL, busy)) return NULL;
   double *ps = ZNEWN(b->a, double, b->nbody + 1);
   for (u32 i = 0; i < b->nbody; i++)
     for (u32 d = 0; d < 2; d++) ps[i] += (busy[i].compute[d] + (part < 1 ? 0 : busy[i].comm[d])) * part;
@@ -222,21 +222,26 @@ static double data_rank_time(const data_ranks *x, u32 rank, i64 samples) {
   return most;
 }
 
-typedef struct {
-  const data_ranks *of;
-} asking;
 static i64 time_of_rank(const void *arg, u32 rank, i64 samples) {
-  return (i64)data_rank_time(((const asking *)arg)->of, rank, samples);
+  return (i64)data_rank_time(arg, rank, samples);
 }
 
-static bool shares_from(const balance *b, const double *share, choice_value *out) {
-  const u32 n = strategy_shares_needed(b->s, CHOICE_dp_shares);
+const i64 *auto_shares(arena *a, i64 total, u32 n, const i64 *cap, balance_time *time, const void *arg) {
+  balance_ranks *rank = NEWN(a, balance_ranks, n);
+  for (u32 x = 0; x < n; x++) rank[x] = (balance_ranks){.count = 1, .least = 1, .cap = cap ? cap[x] : total};
+  const balance_batch in = {.total = total, .nkinds = n, .kind = rank, .time = time, .arg = arg};
+  balance_split split;
+  return balance_shares(a, &in, &split) == BALANCE_OK ? split.share : NULL;
+}
+
+static bool shares_from(const balance *b, choice_id id, const double *share, choice_value *out) {
+  const u32 n = strategy_shares_needed(b->s, id);
   u32 *v = NEWN(b->a, u32, n);
   for (u32 j = 0; j < n; j++) {
     if (share[j] < 1) return false;
     v[j] = (u32)share[j];
   }
-  *out = parts(CHOICE_dp_shares, v, n);
+  *out = parts(id, v, n);
   return true;
 }
 
@@ -246,26 +251,19 @@ static bool share_batch(balance *b, choice_value *out) {
   const double *known = planner_kept_times(b->pl, &key);
   data_ranks x;
   double fixed, each;
-  if (known) return shares_from(b, known, out);
+  if (known) return shares_from(b, CHOICE_dp_shares, known, out);
   if (b->micro < n || !data_ranks_of(b, &x)) return false;
   const bool capped = memory_of(b, &fixed, &each);
-  balance_ranks *rank = NEWN(b->a, balance_ranks, n);
-  for (u32 j = 0; j < n; j++) {
-    const double room = capped ? ((double)usable_of(b, j) - fixed) / each : 1e15;
-    rank[j] = (balance_ranks){.count = 1, .least = 1, .cap = (i64)MIN(MAX(room, 1), 1e15)};
-  }
-  const balance_batch in = {
-      .total = b->micro, .nkinds = n, .kind = rank, .time = time_of_rank, .arg = &(asking){&x}};
-  balance_split split;
-  balance_fault fault = balance_shares(b->a, &in, &split);
-  for (u32 j = 0; fault == BALANCE_CAPS && j < n; j++)
-    rank[j].cap = b->micro; // it does not fit, however it is dealt out
-  if (fault == BALANCE_CAPS) fault = balance_shares(b->a, &in, &split);
-  if (fault != BALANCE_OK) return false;
+  i64 *cap = NEWN(b->a, i64, n);
+  for (u32 j = 0; capped && j < n; j++)
+    cap[j] = (i64)MIN(MAX(((double)usable_of(b, j) - fixed) / each, 1), 1e15);
+  const i64 *of = auto_shares(b->a, b->micro, n, capped ? cap : NULL, time_of_rank, &x);
+  if (!of)
+    of = auto_shares(b->a, b->micro, n, NULL, time_of_rank, &x); // it does not fit, however it is dealt out
   double *share = NEWN(b->a, double, n);
-  for (u32 j = 0; j < n; j++) share[j] = (double)split.share[j];
+  for (u32 j = 0; j < n; j++) share[j] = (double)of[j];
   planner_keep_times(b->pl, &key, share, n);
-  return shares_from(b, share, out);
+  return shares_from(b, CHOICE_dp_shares, share, out);
 }
 
 // The same by Whale's Algorithm 1, with its names: by speed, then what does not fit goes where there is room.
@@ -288,7 +286,7 @@ static bool share_batch_whale(balance *b, choice_value *out) {
   if (balance_whale_loads(b->a, &in, &loads) != BALANCE_OK) return false;
   double *share = NEWN(b->a, double, n);
   for (u32 j = 0; j < n; j++) share[j] = (double)loads.load[j];
-  return shares_from(b, share, out);
+  return shares_from(b, CHOICE_dp_shares, share, out);
 }
 
 // ---- shares of tensor splits ----------------------------------------------------------------------------
@@ -316,34 +314,25 @@ static bool splits_so(void *arg, const u32 *v) {
   return ok;
 }
 
-const u32 *auto_parts(arena *a, const double *pace, u32 n, bool (*may)(void *arg, const u32 *part),
-                      void *arg) {
+static i64 time_of_parts(const void *pace, u32 rank, i64 parts) {
+  return (i64)(((const double *)pace)[rank] * (double)parts);
+}
+
+u32 *auto_parts(arena *a, const double *pace, u32 n, bool (*may)(void *arg, const u32 *part), void *arg) {
   u32 *v = NEWN(a, u32, n), *kept = NULL;
   double best = 0;
   for (u32 sum = n; sum <= PARTS_MOST; sum++) {
+    const i64 *share = auto_shares(a, sum, n, NULL, time_of_parts, pace);
     double worst = 0;
-    for (u32 x = 0; x < n; x++) v[x] = 1;
-    for (u32 left = sum - n; left > 0; left--) {
-      u32 to = 0;
-      for (u32 x = 1; x < n; x++)
-        if (pace[x] * (v[x] + 1) < pace[to] * (v[to] + 1)) to = x;
-      v[to]++;
-    }
-    for (u32 x = 0; x < n; x++) worst = MAX(worst, pace[x] * v[x] / sum);
     i64 common = 0;
-    for (u32 x = 0; x < n; x++) common = gcd_i64(common, v[x]);
+    for (u32 x = 0; x < n; x++) {
+      v[x] = (u32)share[x], common = gcd_i64(common, share[x]);
+      worst = MAX(worst, pace[x] * v[x] / sum);
+    }
     if (common > 1 || (kept && worst >= best) || !may(arg, v)) continue;
     best = worst, kept = arena_dup(a, v, n * sizeof *v);
   }
   return kept;
-}
-
-static bool tensor_shares_from(const balance *b, const double *share, choice_value *out) {
-  const u32 n = strategy_shares_needed(b->s, CHOICE_tp_shares);
-  u32 *v = NEWN(b->a, u32, n);
-  for (u32 x = 0; x < n; x++) v[x] = (u32)share[x];
-  *out = parts(CHOICE_tp_shares, v, n);
-  return true;
 }
 
 static bool share_tensor(balance *b, choice_value *out) {
@@ -351,7 +340,7 @@ static bool share_tensor(balance *b, choice_value *out) {
   u32 widest = 0; // a place of the highest degree
   const planner_key key = auto_key(b, KEPT_TENSOR, false);
   const double *known = planner_kept_times(b->pl, &key);
-  if (known) return tensor_shares_from(b, known, out);
+  if (known) return shares_from(b, CHOICE_tp_shares, known, out);
   while (strategy_tensor_at(b->s, widest) < n) widest++;
   balance at = auto_at_place(b, widest);
   double *pace = ZNEWN(b->a, double, n);
@@ -366,7 +355,7 @@ static bool share_tensor(balance *b, choice_value *out) {
   double *share = NEWN(b->a, double, n);
   for (u32 x = 0; x < n; x++) share[x] = kept ? kept[x] : 1;
   planner_keep_times(b->pl, &key, share, n);
-  return tensor_shares_from(b, share, out);
+  return shares_from(b, CHOICE_tp_shares, share, out);
 }
 
 // ---- all together ---------------------------------------------------------------------------------------

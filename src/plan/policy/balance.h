@@ -21,10 +21,12 @@ typedef struct {
 balance auto_open(planner *pl, arena *a, const hybrid_opts *o, const strategy *s);
 // The same with the degrees of a place (tp.stages), where times are its own; they are kept in what is returned.
 balance auto_at_place(const balance *b, u32 place);
-// The shares, of a sum of at most 64, whose slowest rank ends first. pace[x]: ps of all the work on rank x. may: can it
-// be split so? NULL: no sum can.
-const u32 *auto_parts(arena *a, const double *pace, u32 n, bool (*may)(void *arg, const u32 *part),
-                      void *arg);
+// So many quanta for n ranks, at least one and at most cap of them for each (NULL: any number), whose slowest ends first
+// (balance_shares); time asks for a rank in place of a kind. NULL: caps are too low.
+const i64 *auto_shares(arena *a, i64 total, u32 n, const i64 *cap, balance_time *time, const void *arg);
+// The same of any total up to 64, as parts of it. pace[x]: ps of all the work on rank x. may: can it be split so?
+// NULL: no total can.
+u32 *auto_parts(arena *a, const double *pace, u32 n, bool (*may)(void *arg, const u32 *part), void *arg);
 // Of what does not depend on the order of tasks and on sends, nor (zero: false) on the level of ZeRO.
 planner_key auto_key(const balance *b, kept_figures what, bool zero);
 static inline u64 auto_training(const balance *b) {

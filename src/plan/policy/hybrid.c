@@ -252,7 +252,7 @@ static degrees degrees_of(arena *a, const strategy *s) {
   return d;
 }
 
-enum { AXES_A_DEGREE = 3, DEGREES_MOST = 20 };
+enum { AXES_A_DEGREE = AXIS_PLACE, DEGREES_MOST = 20 };
 static bool unordered_by_degree(planner *pl, arena *a, plan *pn, const strategy *s) {
   ctx *c = planner_source(pl)->c;
   const u32 ranks = s->dp.n * s->tp.n;
@@ -276,18 +276,18 @@ static bool unordered_by_degree(planner *pl, arena *a, plan *pn, const strategy 
     m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "pp%u", d.degree[k]), d.places[k], false);
     m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "dp%u", d.degree[k]), ranks / d.degree[k], false);
     m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "tp%u", d.degree[k]), d.degree[k], false);
-    pn->axes[m->axis[1] - 1].shares = strategy_shares_at(a, s, CHOICE_dp_shares, d.first[k]);
-    pn->axes[m->axis[2] - 1].shares = strategy_shares_at(a, s, CHOICE_tp_shares, d.first[k]);
+    pn->axes[mesh_axis(m, AXIS_DATA) - 1].shares = strategy_shares_at(a, s, CHOICE_dp_shares, d.first[k]);
+    pn->axes[mesh_axis(m, AXIS_TENSOR) - 1].shares = strategy_shares_at(a, s, CHOICE_tp_shares, d.first[k]);
   }
   if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
   if (pn->time && !policy_batch(pl, a, pn, pn->time)) return false;
   for (u32 k = 0; k < d.n; k++) {
-    const u8 axis = pn->meshes[k].axis[1];
+    const u8 axis = mesh_axis(&pn->meshes[k], AXIS_DATA);
     if (pn->axes[axis - 1].size > 1 && !policy_batch(pl, a, pn, axis)) return false;
     policy_zero(pn, axis, s->zero.n), policy_sync(pn, axis, s);
   }
   for (u32 k = 0; k < d.n; k++)
-    if (!policy_split_tensors(pl, a, pn, pn->meshes[k].axis[2], s)) return false;
+    if (!policy_split_tensors(pl, a, pn, mesh_axis(&pn->meshes[k], AXIS_TENSOR), s)) return false;
   return policy_recompute(pl, a, pn, s->recompute);
 }
 
@@ -295,7 +295,7 @@ static bool unordered_by_degree(planner *pl, arena *a, plan *pn, const strategy 
 static plan_submesh of_degree(const plan *pn, const degrees *d, plan_submesh on) {
   const u32 q = on.fix[0].at;
   on.mesh = d->of[q];
-  on.fix[0] = (plan_fix){pn->meshes[d->of[q]].axis[0], d->at[q]};
+  on.fix[0] = (plan_fix){mesh_axis(&pn->meshes[on.mesh], AXIS_PLACE), d->at[q]};
   return on;
 }
 

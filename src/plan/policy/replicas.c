@@ -81,19 +81,9 @@ static bool pace_of(planner *pl, arena *a, const hybrid_opts *o, const replica *
   return true;
 }
 
-// Each microbatch to the replica that ends first with one more: time grows with their number, so no other way of dealing
-// them out ends earlier.
-static void deal_by_pace(const pace *p, u32 n, u32 K, u32 *micro) {
-  for (u32 r = 0; r < n; r++) micro[r] = 1;
-  for (u32 left = K - n; left; left--) {
-    u32 to = 0;
-    double best = 0;
-    for (u32 r = 0; r < n; r++) {
-      const double with = p[r].all + p[r].longest * micro[r];
-      if (!r || with < best) best = with, to = r;
-    }
-    micro[to]++;
-  }
+static i64 time_of_micro(const void *of, u32 r, i64 micro) {
+  const pace *p = of;
+  return (i64)(p[r].all + p[r].longest * (double)(micro - 1));
 }
 
 static choice_value shares_of(arena *a, const u32 *micro, u32 n) {
@@ -210,7 +200,8 @@ bool policy_replica_shares(planner *pl, arena *a, const hybrid_opts *o, strategy
   bool known = v != NULL;
   for (u32 r = 0; known && r < n; r++) known = pace_of(pl, a, o, &v[r], &p[r]);
   if (known) {
-    deal_by_pace(p, n, K, micro);
+    const i64 *share = auto_shares(a, K, n, NULL, time_of_micro, p);
+    for (u32 r = 0; r < n; r++) micro[r] = (u32)share[r];
     dealing d = {
         .pl = pl, .o = o, .s = s, .n = n, .micro = micro, .left = SIMULATIONS_MOST, .a = arena_new()};
     improve(&d, K);
@@ -301,8 +292,7 @@ static bool alike(const replica *x, const replica *y) {
 }
 
 // One mesh for replicas that are alike, of axes rp0, pp0, dp0, tp0.
-enum { AXIS_REPLICA, AXIS_STAGE, AXIS_DATA, AXIS_TENSOR, AXES_A_MESH };
-enum { MAKE_UPS_MOST = (AXES_MAX - 2) / AXES_A_MESH };
+enum { AXES_A_MESH = AXIS_REPLICA, MAKE_UPS_MOST = (AXES_MAX - 2) / AXES_A_MESH };
 _Static_assert((int)MAKE_UPS_MOST <= (int)PLAN_STORED, "an axis of each in storage");
 static bool make_meshes(const hybrid_opts *o, ctx *c, arena *a, plan *pn, replica *v, u32 n) {
   u32 *members = ZNEWN(a, u32, n);
@@ -339,11 +329,11 @@ static bool split_all(planner *pl, arena *a, plan *pn, const strategy *s) {
   const bool sync = pn->batchnorm_groups && pn->time && choice_is(CHOICE_bn, s->bn, "sync");
   if (pn->time && !policy_batch(pl, a, pn, pn->time)) return false;
   for (u32 k = 0; k < pn->nmeshes; k++) {
-    const u8 data = pn->meshes[k].axis[AXIS_DATA];
+    const u8 data = mesh_axis(&pn->meshes[k], AXIS_DATA);
     if (pn->axes[data - 1].size > 1 && !policy_batch_part(pl, a, pn, data, sync)) return false;
   }
   for (u32 k = 0; k < pn->nmeshes; k++)
-    if (!policy_split_tensors(pl, a, pn, pn->meshes[k].axis[AXIS_TENSOR], s)) return false;
+    if (!policy_split_tensors(pl, a, pn, mesh_axis(&pn->meshes[k], AXIS_TENSOR), s)) return false;
   return policy_recompute(pl, a, pn, s->recompute);
 }
 
@@ -355,11 +345,11 @@ static void store(plan *pn, storage_kind what, u8 axis) {
 // of the first replica: over its data ranks, and over the replicas that are like it.
 static void store_all(plan *pn, u32 level) {
   for (u32 k = 0; k < pn->nmeshes; k++) {
-    const u8 *axis = pn->meshes[k].axis;
+    const u8 data = mesh_axis(&pn->meshes[k], AXIS_DATA);
     if (level > 0 && !k)
-      store(pn, STORAGE_STATE, axis[AXIS_DATA]), store(pn, STORAGE_STATE, axis[AXIS_REPLICA]);
-    if (level > 1) store(pn, STORAGE_GRAD, axis[AXIS_DATA]);
-    if (level > 2) store(pn, STORAGE_WEIGHT, axis[AXIS_DATA]);
+      store(pn, STORAGE_STATE, data), store(pn, STORAGE_STATE, mesh_axis(&pn->meshes[k], AXIS_REPLICA));
+    if (level > 1) store(pn, STORAGE_GRAD, data);
+    if (level > 2) store(pn, STORAGE_WEIGHT, data);
   }
 }
 
@@ -391,10 +381,10 @@ static void place_segments(arena *a, plan *pn, const replica *v, u32 n, const u3
     plan_submesh *on = NEWN(a, plan_submesh, pn->nsegments);
     for (u32 k = 0; k < pn->nsegments; k++) {
       on[k] = (plan_submesh){.mesh = v[r].mesh, .nfix = 2};
-      on[k].fix[0] = (plan_fix){m->axis[AXIS_REPLICA], v[r].at};
+      on[k].fix[0] = (plan_fix){mesh_axis(m, AXIS_REPLICA), v[r].at};
       const u32 q =
           sched_place(sched_row_of(v[r].s.schedule.n), v[r].grid.pp, 0, stage[r * pn->nsegments + k]);
-      on[k].fix[1] = (plan_fix){m->axis[AXIS_STAGE], q};
+      on[k].fix[1] = (plan_fix){mesh_axis(m, AXIS_PLACE), q};
       if (!r) pn->segments[k].on = on[k];
     }
     pn->replicas[r] = (plan_replica){.micro = v[r].micro, .on = r ? on : NULL};
