@@ -11,7 +11,7 @@
 
 typedef struct {
   u32 first;    // instruction of main that reads it first
-  double bytes; // of its gradient
+  double bytes; // of its gradient: summed_bytes
   u32 nd;
   i64 dim[DIMS_MAX];
 } sync_weight;
@@ -26,18 +26,66 @@ struct syncs {
   VEC(sync_split) split;
 };
 
+// Of a function, by value: does it depend on weights and constants alone?
+typedef struct {
+  const prog *p;
+  arena *tmp;
+  bool **plain; // by function; NULL: not known yet
+} readings;
+
+static const bool *plain_in(readings *x, func f) {
+  const func_info *m = func_get(x->p, f);
+  bool **of = &x->plain[f.i];
+  if (*of) return *of;
+  *of = ZNEWN(x->tmp, bool, m->values.n);
+  for (u32 i = 0; i < m->nparams; i++) (*of)[i + 1] = m->params.v[i].r == ROLE_WEIGHT;
+  for (u32 i = 0; i < m->body.n; i++) {
+    const instr *in = &m->body.v[i];
+    bool all = in->op != OP_call;
+    for (u32 k = 0; k < in->nopd; k++) all &= (*of)[opd_of(m, in, k)];
+    for (u32 r = 0; r < in->nres; r++) (*of)[in->res + r] = all;
+  }
+  return *of;
+}
+
+// Bytes of the gradient of v that data ranks sum at least. Where only rows of a weight are read (the positions of a
+// short sequence), their gradient may be summed before it becomes a part of the weight's.
+static double summed_bytes(readings *x, func f, value v) {
+  const func_info *m = func_get(x->p, f);
+  const shape s = val_type(x->p, m, v)->s;
+  const double own = (double)shape_bytes(&s);
+  const bool *plain = plain_in(x, f);
+  double read = 0;
+  for (u32 i = 0; i < m->body.n && read < own; i++) {
+    const instr *in = &m->body.v[i];
+    for (u32 k = 0; k < in->nopd; k++) {
+      if (opd_of(m, in, k) != v) continue;
+      if (in->op == OP_call)
+        read += summed_bytes(x, in->callee, k + 1);
+      else if (!in->nres || !plain[in->res])
+        read += own;
+      else
+        for (u32 r = 0; r < in->nres; r++) read += summed_bytes(x, f, in->res + r);
+    }
+  }
+  return MIN(own, read); // what is only returned is read elsewhere, or nowhere
+}
+
 syncs *syncs_make(arena *a, const prog *p) {
   const func_info *m = func_get(p, p->main);
   syncs *x = ZNEWN(a, syncs, 1);
   const u32 *first = memory_readers(a, p);
+  arena *tmp = arena_new();
+  readings how = {.p = p, .tmp = tmp, .plain = ZNEWN(tmp, bool *, p->funcs.n)};
   x->w = ZNEWN(a, sync_weight, m->nparams + 1);
   for (u32 i = 0; i < m->nparams; i++) {
     const shape s = val_type(p, m, i + 1)->s;
     if (m->params.v[i].r != ROLE_WEIGHT || dtype_kind_of(s.t) != DK_FLOAT || !first[i + 1]) continue;
     sync_weight *w = &x->w[x->n++];
-    *w = (sync_weight){.first = first[i + 1] - 1, .bytes = (double)shape_bytes(&s), .nd = s.nd};
+    *w = (sync_weight){.first = first[i + 1] - 1, .bytes = summed_bytes(&how, p->main, i + 1), .nd = s.nd};
     for (u32 d = 0; d < s.nd; d++) w->dim[d] = s.dim[d];
   }
+  arena_free(tmp);
   return x;
 }
 

@@ -214,6 +214,43 @@ TEST(bounds_know_what_moves_with_a_border) {
   }
 }
 
+// On slow links a step is hardly more than its sums of gradients: of positions, only those that the sequence has.
+TEST(bounds_count_what_data_ranks_sum) {
+  static const struct {
+    const char *model, *on;
+  } all[] = {{"gpt2:layers=2,hidden=384,heads=4,vocab=4096", "4x1 a100 ib=5Gb/s"},
+             {"gpt2:layers=2,hidden=384,heads=4,vocab=4096", "1x2 v100 + 1x2 a100 ib=5Gb/s"},
+             {"moe-8x125m:layers=2,experts=4", "1x2 h100 + 1x1 a100 ib=10Gb/s"},
+             {"bert-base:layers=2,hidden=128,heads=4,vocab=256", "4x1 v100 ib=5Gb/s"},
+             {"t5-small:layers=2,hidden=128,heads=4,vocab=256", "4x1 v100 ib=5Gb/s"},
+             {"gnmt:layers=2", "4x1 v100 ib=5Gb/s"},
+             {"resnet50", "4x1 v100 ib=5Gb/s"}};
+  u32 plans = 0;
+  for (u32 k = 0; k < COUNT_OF(all); k++) {
+    ctx *c = ctx_new();
+    arena *a = ctx_arena(c);
+    prog *src = front_load(c, all[k].model, &(front_opts){.batch = 48, .seq = 64, .t = DT_F32, .loss = true});
+    const machine *m = machine_load(c, a, all[k].on);
+    search_opts o = {.train = true,
+                     .batch = 48,
+                     .threads = 1,
+                     .memory_bytes = -1,
+                     .top = 1 << 20,
+                     .optim = optim_default(OPTIM_SGD)};
+    search_result r;
+    REQUIRE(src && m && strategy_parse(c, a, "zero=0,1,2 recompute=none mb=1,2,4", &o.space));
+    CHECK_MSG(search_run(c, a, src, m, NULL, &o, &r) && r.nfit && !r.bound_failed, "%s on %s", all[k].model,
+              all[k].on);
+    for (u32 i = 0; i < r.nfit; i++)
+      CHECK_MSG(r.point[i].bound_ps <= r.point[i].time_ps, "%s on %s: %s", all[k].model, all[k].on,
+                strategy_str(a, &r.point[i].s));
+    plans += r.nfit;
+    prog_free(src);
+    ctx_free(c);
+  }
+  CHECK(plans > 100);
+}
+
 // What lies on all places takes a place as long as its part of the whole at least, between its first forward and its last
 // backward. On fast and slow links, with small and large vocabularies, heads that are tied and not.
 TEST(bounds_of_interlaced_pipelines) {
