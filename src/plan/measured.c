@@ -147,7 +147,7 @@ static bool too_far(const measuring *x, const profile_row *row, u32 n, double sa
 
 // The time at so many samples: linear between those that were measured, and beyond them along the nearest
 // two, but never below the first in proportion. Below 0: not said. Where one number of samples was measured,
-// time_of asks the cost model what others add.
+// time_of asks the cost model in which proportion others take longer.
 static double between(const profile_row *row, u32 n, double samples, profile_time of) {
   const double first = row[0].ps[of], at = (double)row[0].samples;
   if (first < 0 || of == PROFILE_UPDATE) return first;
@@ -353,9 +353,8 @@ static bool time_of(const measuring *x, const loaded *l, u32 part, u32 tensor, d
   double *there = NEWN(x->a, double, (x->parts->n + 1) * MEASURED_OF);
   if (!modelled_at(x, l, at, there)) return false;
   for (u32 k = 0; k < PROFILE_UPDATE; k++) {
-    const double more =
-        (model[part * MEASURED_OF + k] - there[part * MEASURED_OF + k]) / x->parts->count[part];
-    if (row->ps[k] >= 0) out[k] = MAX(row->ps[k] + more, row->ps[k] * MIN(samples / at, 1));
+    const double here = model[part * MEASURED_OF + k], then = there[part * MEASURED_OF + k];
+    if (row->ps[k] >= 0 && then > 0) out[k] = row->ps[k] * here / then;
   }
   return true;
 }

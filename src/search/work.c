@@ -27,15 +27,21 @@
 // the same call needs. Parts of tensors that are not equal, or on devices of which there are too few to measure equal ones:
 // that part of all of the work on one rank, as far as cost_splits.
 //
+// What tensor groups send that no node holds whole is measured on the group's own ranks, at one sample and at the whole
+// batch, of each placement once. A collective takes the least of several times, each a start and so much a byte, so
+// between two sizes it takes no less than the straight line between them. Their computation is not counted there, so the
+// parts that ranks have of tensors do not matter: what they sum is whole. Of pieces (sp) that is not so.
+//
 // A rank sums gradients besides (sync.c).
 //
 // Every plan that is simulated is held against its bound (search.c).
 #include "search/internal.h"
 #include <math.h>
 
+enum { ON_GROUP = 1 << 20 };
 struct work {
   strategy of;
-  u32 kind;   // of devices that it is measured on
+  u32 kind; // of devices that it is measured on; ON_GROUP: on the ranks that `of` has, for their communication
   bool split; // backwards in two parts
   bool tried, known;
   double *compute[2], *comm[2]; // ps of instructions of main before number i, forward and backward
@@ -138,6 +144,63 @@ static bool add_kinds(works *x, const strategy *at, bool split, bool add, work *
   return true;
 }
 
+// ---- tensor groups that span nodes ------------------------------------------------------------------------
+// Does a group of n ranks from `b` lie on the machine as that from `a` does?
+static bool groups_alike(const machine *m, u32 a, u32 b, u32 n) {
+  for (u32 j = 0; j < n; j++) {
+    const machine_dev *x = &m->dev[a + j], *y = &m->dev[b + j];
+    if (x->kind != y->kind || x->index != y->index || m->node[x->node] != m->node[y->node]) return false;
+    if (j && (x->node == x[-1].node) != (y->node == y[-1].node)) return false;
+  }
+  return a == b || m->fabric.oversub <= 1; // else nodes below one switch are nearer
+}
+
+// The first group of n ranks that lies as this one does. 0 and more; UINT32_MAX: one node has all of it.
+static u32 group_like(const works *x, u32 first, u32 n) {
+  const machine *m = x->s->m;
+  if (m->dev[first].node == m->dev[first + n - 1].node) return UINT32_MAX;
+  u32 a = x->s->within.first;
+  while (!groups_alike(m, a, first, n)) a++;
+  return a;
+}
+
+static bool spans_nodes(const works *x, const strategy *s) {
+  return s->tp.n > 1 && x->rises && !(x->even && x->even % s->tp.n == 0) && !s->sp.n && x->s->o->batch > 1 &&
+         x->s->o->batch <= CHOICE_MOST;
+}
+
+// One sample, and the whole batch.
+static strategy on_group(const works *x, const strategy *of, u32 first, bool whole) {
+  strategy at = *of;
+  at.skip.n = first, at.mb.n = whole ? 1 : (u32)x->s->o->batch,
+  at.dp_shares = choice_default(CHOICE_dp_shares);
+  return at;
+}
+
+// Of all groups of the plan that span nodes, one for each placement; where they are too many none.
+static void add_groups(works *x, const strategy *s, const strategy *of, bool split, bool add,
+                       work *v[WORKS_MOST], u32 *n) {
+  const u32 before = *n;
+  if (!spans_nodes(x, s)) return;
+  for (u32 g = 0; g < s->dp.n * s->pp.n; g++) {
+    const u32 first = s->skip.n + g * s->tp.n;
+    if (first + s->tp.n > x->s->m->nranks) break;
+    const u32 like = group_like(x, first, s->tp.n);
+    u32 j = before;
+    while (j < *n && v[j]->of.skip.n != like) j++;
+    if (like == UINT32_MAX || j < *n) continue;
+    for (u32 whole = 0; whole < 2; whole++) {
+      const strategy at = on_group(x, of, like, whole);
+      if (*n == WORKS_MOST || !(v[*n] = work_of(x, &at, ON_GROUP, split, add))) {
+        *n = before;
+        return;
+      }
+      ++*n;
+    }
+  }
+}
+
+// ---- which works a plan has -------------------------------------------------------------------------------
 // Has the plan devices of a kind of which there are fewer than that?
 static bool too_few(const works *x, const strategy *s, u32 n) {
   const search *of = x->s;
@@ -158,6 +221,7 @@ static u32 find_mixed(works *x, const strategy *s, const strategy *of, bool spli
              alone = s->tp.n > 1 && (parts || too_few(x, s, s->tp.n));
   strategy at = *of;
   u32 n = 0;
+  add_groups(x, s, of, split, add, v, &n);
   at.dp_shares = choice_default(CHOICE_dp_shares), at.tp_shares = choice_default(CHOICE_tp_shares);
   if (!equal && (!x->rises || batch <= 0 || batch % s->mb.n)) return 0;
   const i64 most = equal ? 1 : MAX(batch / s->mb.n - s->dp.n + 1, 1);
@@ -240,7 +304,7 @@ void work_measure(works *x, worker *w, work *v) {
   const u32 before = diag_count(w->c);
   hybrid_opts h = search_hybrid(x->s->o, &p);
   sim_busy *busy = ZNEWN(tmp, sim_busy, x->nbody + 1);
-  u32 *ranks = x->mixed ? NEWN(tmp, u32, v->of.tp.n) : NULL;
+  u32 *ranks = x->mixed && v->kind != ON_GROUP ? NEWN(tmp, u32, v->of.tp.n) : NULL;
   const rank_window in = x->s->within;
   h.k = w->k;
   if (ranks) machine_ranks_of_kind(x->s->m, in.first, in.n, v->kind, v->of.tp.n, ranks);
@@ -322,6 +386,11 @@ static double at_borders(const measure *m, u32 from, u32 to) {
 // ps of the stage for one microbatch.
 static double work_in(const measure *m, u32 from, u32 to) {
   return all_of(m, 2, from, to) - (m->tensor && m->several ? at_borders(m, from, to) : 0);
+}
+
+// ... of its communication alone.
+static double comm_in(const measure *m, u32 from, u32 to) {
+  return tensor_comm(m, 2, from, to) - (m->several ? at_borders(m, from, to) : 0);
 }
 
 // The first and the last call with products in [from, to); false: there is none.
@@ -416,6 +485,27 @@ static u32 work_at(const measure *m, u32 block, u32 index, bool *alone) {
   return of ? of : measured_at(m, 1, block, index);
 }
 
+// What the tensor group of data rank i of the block sends: its work at one sample, and the next at the whole batch. From 1;
+// 0: nothing was measured.
+static u32 group_at(const measure *m, u32 block, u32 i) {
+  const u32 tp = m->s->tp.n;
+  if (!spans_nodes(m->x, m->s)) return 0;
+  const u32 like = group_like(m->x, m->s->skip.n + (block * m->s->dp.n + i) * tp, tp);
+  for (u32 k = 0; k + 1 < m->n && like != UINT32_MAX; k++)
+    if (m->v[k]->kind == ON_GROUP && m->v[k]->of.skip.n == like)
+      return m->v[k]->known && m->v[k + 1]->known ? k + 1 : 0;
+  return 0;
+}
+
+// ps of a microbatch, where takes has those of every work.
+static double sends(const measure *m, u32 block, u32 i, const double *takes) {
+  const u32 of = group_at(m, block, i);
+  if (!of) return 0;
+  const double batch = (double)m->x->s->o->batch, all = batch / m->s->mb.n,
+               own = m->dp->shares ? all * m->dp->shares[i] / plan_parts(m->dp) : all / m->s->dp.n;
+  return takes[of - 1] + (takes[of] - takes[of - 1]) * MAX(own - 1, 0) / (batch - 1);
+}
+
 // Does the axis split extents that the sum of its parts does not divide?
 static bool rounds(const prog *p, const plan *pn, const plan_axis *axis) {
   for (u32 k = 0; k < pn->ntrans; k++) {
@@ -435,15 +525,15 @@ static double slowest(const measure *m, u32 block, const double *takes) {
   const u32 tp = m->s->tp.n, parts = plan_parts(m->tp), *part = m->tp->shares;
   double most = 0;
   for (u32 i = 0; i < m->s->dp.n; i++) {
-    double least = INFINITY;
+    double least = INFINITY, own = 0;
     for (u32 j = 0; j < tp; j++) {
       bool alone;
       double t = takes[work_at(m, block, i * tp + j, &alone) - 1];
       if (alone) t *= m->x->splits[kind_of(m, block, i * tp + j)];
       least = alone ? MIN(least, t) : 0;
-      if (!alone || m->exact) most = MAX(most, alone ? t * (part ? part[j] : 1) / parts : t);
+      if (!alone || m->exact) own = MAX(own, alone ? t * (part ? part[j] : 1) / parts : t);
     }
-    most = MAX(most, least / tp);
+    most = MAX(most, MAX(own, least / tp) + sends(m, block, i, takes));
   }
   return most;
 }
@@ -467,6 +557,8 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
     if (!of) return;
     has[r / ranks] |= 1ull << (of - 1);
     chain = chain && !alone;
+    const u32 spans = r % m->s->tp.n ? 0 : group_at(m, r / ranks, r % ranks / m->s->tp.n);
+    if (spans) has[r / ranks] |= 3ull << (spans - 1);
   }
   for (u32 k = 0; k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
@@ -478,7 +570,9 @@ static void bound_blocks(const measure *m, const search *s, worker *w, arena *tm
       for (u32 j = 0; j < m->n; j++) {
         if (!(has[at] >> j & 1)) continue;
         const measure one = of_one(m, j);
-        takes[at * m->n + j] += work_in(&one, from, to) / replicas;
+        const bool on_group = m->v[j]->kind == ON_GROUP;
+        takes[at * m->n + j] += (on_group ? comm_in(&one, from, to) : work_in(&one, from, to)) / replicas;
+        if (on_group) continue;
         if (chain && begins) early[at] = MAX(early[at], ahead(&one, from, to));
         if (chain && k + 1 < pn->nsegments) way = MIN(way, passing(&one, from, to));
       }

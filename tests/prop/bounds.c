@@ -182,6 +182,70 @@ TEST(bounds_hold_on_devices_of_several_kinds) {
   hold_on(machines, COUNT_OF(machines), lines, COUNT_OF(lines), 1000);
 }
 
+static const char *random_machine(arena *a, u64 *rng) {
+  static const char *const kind[] = {"p100", "v100", "t4", "a100", "h100"};
+  static const char *const link[] = {"10Gb/s", "25Gb/s", "100Gb/s", "2x100Gb/s", "4x200Gb/s"};
+  strbuf b = {.a = a};
+  const u32 n = 2 + upto(rng, 2), first = upto(rng, COUNT_OF(kind));
+  for (u32 k = 0; k < n; k++)
+    sb_fmt(&b, "%s%ux%u %s ib=%s", k ? " + " : "", 1 + upto(rng, 2), 1 + upto(rng, 4),
+           kind[(first + k) % COUNT_OF(kind)], link[upto(rng, COUNT_OF(link))]);
+  return sb_str(&b);
+}
+
+// Tensor groups over nodes of several kinds, in unequal parts or not.
+TEST(bounds_know_what_tensor_groups_send) {
+  static const char *const lines[] = {"tp=* dp.shares=auto,equal layers=auto tp.shares=auto recompute=*",
+                                      "tp=* dp.shares=equal tp.shares=equal,auto zero=*",
+                                      "tp=* dp.shares=auto tp.shares=auto mb=* sp=*",
+                                      "tp=* dp.shares=equal tp.shares=2/1,1/2,3/1/2 schedule=* layers=auto",
+                                      "tp=* tp.stages=* dp.shares=equal layers=auto"};
+  const char *one = getenv("SEED"), *many = getenv("SETTINGS");
+  const u32 from = one ? (u32)atoi(one) : 1, to = one ? from : many ? (u32)atoi(many) : SEARCHES;
+  u32 plans = 0;
+  for (u32 seed = from; seed <= to; seed++) {
+    u64 rng = seed * 104729;
+    ctx *c = ctx_new();
+    char layers[16];
+    const chain x = random_chain(&rng, layers);
+    const char *on = random_machine(ctx_arena(c), &rng);
+    const machine *m = machine_load(c, ctx_arena(c), on);
+    const char *line = lines[upto(&rng, COUNT_OF(lines))];
+    search_result r;
+    REQUIRE(m);
+    if (m->nranks > 2 && search(c, &x, on, m->nranks, upto(&rng, 4) > 0, line, &r)) {
+      CHECK_MSG(!r.bound_failed, "seed %u: %s, %s", seed, on, line);
+      for (u32 i = 0; i < r.nfit; i++) plans += r.point[i].bound_work && r.point[i].s.tp.n > 4;
+    }
+    ctx_free(c);
+  }
+  printf("  %u plans of tensor groups of more than 4\n", plans);
+  CHECK(one || plans > 1000);
+}
+
+// No plan is made that a slow link between nodes rules out: of those with tensor groups over several nodes few are.
+TEST(bounds_rule_out_tensor_groups_over_slow_links) {
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  const front_opts fo = {.batch = 32, .t = DT_F16, .loss = true};
+  prog *src = front_load(c, "gpt2-xl:layers=12", &fo);
+  search_opts o = {.train = true, .batch = 32, .threads = 1, .top = 5, .optim = optim_default(OPTIM_ADAM)};
+  const machine *m = machine_load(c, a, "1x4 v100 ib=10Gb/s + 1x4 a100 ib=50Gb/s + 1x4 h100 ib=50Gb/s");
+  search_result r;
+  REQUIRE(src && m && strategy_parse(c, a, "tp=* dp.shares=auto layers=auto tp.shares=auto", &o.space));
+  CHECK(search_run(c, a, src, m, NULL, &o, &r) && !r.bound_failed);
+  u32 wide = 0, made = 0;
+  for (u32 i = 0; i < r.npoints; i++) {
+    const search_point *p = &r.point[i];
+    if (p->s.tp.n < 6 || (p->state != SEARCH_BOUND_TIME && p->state != SEARCH_RAN)) continue;
+    wide++, made += p->applied;
+  }
+  printf("  of %u plans with tensor groups over several nodes %u are made\n", wide, made);
+  CHECK(wide > 100 && made * 10 < wide);
+  prog_free(src);
+  ctx_free(c);
+}
+
 // A sum is made by the stage that reads it where that is the same one, else by the stage before; and a tensor
 // group that crosses nodes may be faster than the first one, which does not.
 TEST(bounds_know_what_moves_with_a_border) {
