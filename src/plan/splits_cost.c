@@ -562,7 +562,7 @@ static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, sp
   make_tensors(&s, in_call);
   out->p.nops = s.op.n, out->p.op = s.op.v, out->p.forwards = x->t.again && !is_main ? 2 : 1;
   out->instr = s.instr.v, out->way = s.way.v;
-  return splits_solve(x->a, &out->p, &x->t.limits, &out->s);
+  return splits_solve_sheet(x, out);
 }
 
 const splits_answer *splits_sheets(splits_prices *x) {
@@ -634,6 +634,17 @@ static bool trans_of(const splits_prices *x, const splits_row *q, u8 axis, plan_
     return true;
   }
   return false;
+}
+
+bool splits_is_like(const splits_prices *x, const splits_instr *i, const splits_way *w, const plan_trans *t) {
+  letter_split at;
+  if (w->kind != WAY_INDEX || !letter_of(x, i, w, &at)) return false;
+  const u32 n = t->result ? i->l->nres : i->l->nopd;
+  lay_split sl;
+  if (t->index >= n) return false;
+  if (!ir_split_of(x->p, i->l, t->result ? &i->l->res[t->index] : &i->l->opd[t->index], x->axis, &at, &sl))
+    return false;
+  return sl.dim == t->dim && (t->stride ? sl.stride == t->stride : at.table || t->uneven);
 }
 
 u32 splits_trans(const splits_prices *x, const splits_answer *s, u32 pick, u8 axis, arena *a,

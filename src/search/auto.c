@@ -139,6 +139,7 @@ static void find_candidates(finding *x, const search_result *all) {
     const hybrid_opts h = options(x, s);
     if (!policy_auto(x->x, x->a, &h, &c->plan)) continue;
     x->r->points += c->plan.points, x->r->inexact += !c->plan.exact;
+    x->r->walked += c->plan.walked, x->r->better += c->plan.better;
     x->n++;
   }
   x->r->degrees = x->n;
@@ -154,6 +155,7 @@ static bool make_fit(finding *x, candidate *c, i64 less) {
   auto_plan p;
   if (!policy_auto_within(x->x, x->a, &h, &p) || !p.fits) return false;
   x->r->points += p.points, x->r->inexact += !p.exact && c->plan.exact;
+  x->r->walked += p.walked && !c->plan.walked, x->r->better += p.better && !c->plan.better;
   c->plan = p;
   return true;
 }
@@ -203,7 +205,7 @@ static void search_same(finding *x, const cost_opts *costs) {
 }
 
 bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *costs, const search_opts *o,
-                     const splits_rules *rules, search_auto *r) {
+                     const auto_opts *how, search_auto *r) {
   ctx *c = planner_source(pl)->c;
   const u32 before = diag_count(c);
   search_opts all = *o;
@@ -211,18 +213,19 @@ bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *c
   static const choice_id also[] = {CHOICE_sp, CHOICE_tables}; // what hybrids may split over the axis
   for (u32 k = 0; k < COUNT_OF(also); k++)
     if (!all.space.of[also[k]].said) all.space.of[also[k]] = (choice_set){.said = true, .all = true};
-  *r = (search_auto){0};
+  *r = (search_auto){.how = *how};
+  if (!r->how.proposals) r->how.proposals = SPLITS_PROPOSALS;
   finding x = {.pl = pl, .a = a, .m = m, .o = &all, .r = r, .k = cost_model_new(c, a, m, costs)};
   if (!x.k) return false;
   const bool any = search_run(c, a, planner_source(pl), m, costs, &all, &r->hybrids);
   if (!any && !r->hybrids.npoints) return false;
   const u32 said = diag_count(c);
-  if (any && !rules) {
+  if (any && !how->rules) {
     const search_point *p = &r->hybrids.point[0];
     r->s = p->s, r->time_ps = p->time_ps, r->alone_ps = p->alone_ps, r->peak_bytes = p->peak_bytes;
     r->utilisation = p->utilisation, r->comm = p->comm, r->bubble = p->bubble;
   }
-  x.x = policy_auto_new(pl, o->train, rules);
+  x.x = policy_auto_new(pl, o->train, &r->how);
   find_candidates(&x, &r->hybrids);
   try_all(&x);
   policy_auto_free(x.x);

@@ -18,19 +18,27 @@ typedef struct {
   splits_prices p;
   const splits_answer *answer; // NULL: there is none
 } solved;
+// What a hybrid splits over so many tensor ranks: one of the starts of chains.
+typedef struct {
+  u32 ways, n;
+  u8 axis;
+  const plan_trans *v;
+} like;
 struct splitter {
   planner *pl;
   arena *a;
   const splits_model *m;
   const splits_rules *rules;
+  auto_opts how;
   VEC(solved *) known;
+  VEC(like) likes;
   const bool *const *marked[MARKED_WORDS]; // by word of `recompute`
 };
 
-splitter *policy_auto_new(planner *pl, bool train, const splits_rules *rules) {
+splitter *policy_auto_new(planner *pl, bool train, const auto_opts *how) {
   arena *a = arena_new();
   splitter *x = NEW(a, splitter);
-  *x = (splitter){.pl = pl, .a = a, .m = splits_model_new(pl, a, train), .rules = rules};
+  *x = (splitter){.pl = pl, .a = a, .m = splits_model_new(pl, a, train), .rules = how->rules, .how = *how};
   return x;
 }
 
@@ -173,9 +181,34 @@ static const bool *const *marked_of(splitter *x, const hybrid_opts *o) {
   return x->marked[word] = (const bool *const *)of;
 }
 
+// Where no hybrid can be made there is no such start.
+static const like *like_of(splitter *x, const hybrid_opts *o) {
+  for (u32 k = 0; k < x->likes.n; k++)
+    if (x->likes.v[k].ways == o->s.tp.n) return &x->likes.v[k];
+  ctx *c = x->pl->src->c;
+  const u32 before = diag_count(c);
+  const plan *pn = policy_unordered(x->pl, x->a, o);
+  like y = {.ways = o->s.tp.n};
+  diag_truncate(c, before);
+  if (pn) y.n = pn->ntrans, y.v = pn->trans;
+  for (u32 k = 0; pn && k < pn->naxes; k++)
+    if (pn->axes[k].name.i == sym_of(c, "tp").i) y.axis = (u8)(k + 1);
+  like *kept = vec_push(x->a, &x->likes);
+  *kept = y;
+  return kept;
+}
+
 static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_limits *l) {
   const strategy *s = &o->s;
-  return (splits_terms){.ranks = s->dp.n * s->tp.n * s->pp.n,
+  static const like none;
+  const like *y = x->how.method == SPLITS_EXACT ? &none : like_of(x, o);
+  splits_limits limits = *l;
+  limits.seed = x->how.seed, limits.proposals = x->how.proposals;
+  return (splits_terms){.method = x->how.method,
+                        .like = y->v,
+                        .nlike = y->n,
+                        .like_axis = y->axis,
+                        .ranks = s->dp.n * s->tp.n * s->pp.n,
                         .ways = s->tp.n,
                         .data = s->dp.n,
                         .micro = s->mb.n,
@@ -186,7 +219,7 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_lim
                         .recompute = s->recompute.n,
                         .marked = marked_of(x, o),
                         .optim = o->optim,
-                        .limits = *l};
+                        .limits = limits};
 }
 
 static bool same_prices(const splits_terms *x, const splits_terms *y) {
@@ -214,10 +247,13 @@ static bool solve(splitter *x, arena *a, const hybrid_opts *o, const splits_limi
   const splits_terms t = terms_of(x, o, l);
   const solved *y = solved_of(x, o, &t);
   for (u32 k = 0; y->answer && k < y->answer->main->s.n; k++) {
-    auto_plan now = {.exact = y->answer->main->s.exact, .points = y->answer->main->s.points};
-    for (u32 f = 1; f < planner_funcs(x->pl); f++)
-      if (y->answer->fn[f].s.n)
-        now.points += y->answer->fn[f].s.points, now.exact &= y->answer->fn[f].s.exact;
+    auto_plan now = {.exact = true};
+    for (u32 f = 1; f < planner_funcs(x->pl); f++) { // main is one of them
+      const splits_sheet *of = &y->answer->fn[f];
+      if (!of->s.n) continue;
+      now.points += of->s.points, now.exact &= of->s.exact;
+      now.walked |= of->walked, now.better |= of->better;
+    }
     now.fits = try_choice(&y->p, &t, y->answer, k, o, a, &now);
     if (k && !now.fits && now.bytes >= out->bytes) continue;
     *out = now;

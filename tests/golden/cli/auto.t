@@ -70,7 +70,10 @@ $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy
   "hybrids": 12,
   "degrees": 3,
   "simulated": 3,
-  "inexact": 0
+  "inexact": 0,
+  "method": "both",
+  "chains": 0,
+  "chains_better": 0
 }
 ## The better one is the answer.
 $ heddle plan gpt2 --batch 8 --train --machine '1x4 v100' --strategy 'mb=1 zero=0 recompute=none' --auto | tail -8
@@ -98,6 +101,69 @@ $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --tra
 $ grep -A1 recompute: auto.plan
 recompute:
   - {in: layer, instr: 15, op: softmax}
+## Markov chains: with as many threads as there are, the same seed gives the same plan.
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method mcmc --proposals 2000 --seed 5 -o p.plan | tail -7
+                      strategy            time         samples    memory
+automatic             dp=1 tp=2 pp=1  879.6 us  1.00x  9,095/s  2.65 MiB
+hybrid, same degrees  dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
+hybrid, any degrees   dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
+
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
+certificate  hybrids searched: 12; degrees split by Markov chains: 3 (2,000 proposals a function, seed 5); of them simulated, by their estimates: 3
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method mcmc --proposals 2000 --seed 5 --threads 1 -o q.plan | tail -1
+certificate  hybrids searched: 12; degrees split by Markov chains: 3 (2,000 proposals a function, seed 5); of them simulated, by their estimates: 3
+$ sed 1d p.plan >p; sed 1d q.plan | cmp p -
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method exact -o q.plan | tail -7
+                      strategy            time         samples    memory
+automatic             dp=1 tp=2 pp=1  879.6 us  1.00x  9,095/s  2.65 MiB
+hybrid, same degrees  dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
+hybrid, any degrees   dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
+
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
+certificate  hybrids searched: 12; degrees split by dynamic programming: 3; of them simulated, by their estimates: 3
+$ heddle verify gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan p.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+## They join in where the dynamic program gives up states, and keep to rules.
+$ heddle plan alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8 --batch 4 --seq 8 --train --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none' --auto --proposals 3000 | tail -1
+certificate  hybrids searched: 4; degrees split by dynamic programming: 1 (not exact, for too many states: 1; by Markov chains too: 1, better: 0, 3,000 proposals a function, seed 0); of them simulated, by their estimates: 1
+$ heddle plan alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8 --batch 4 --seq 8 --train --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none' --auto --method exact | tail -1
+certificate  hybrids searched: 4; degrees split by dynamic programming: 1 (not exact, for too many states: 1); of them simulated, by their estimates: 1
+$ printf 'rules:\n  - {op: matmul, letters: [n, k], whole: never}\n  - {op: layernorm, whole: only}\n' >r.yaml
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --constraints r.yaml | grep 'matmul\|layernorm'
+layer         1  layernorm      ln1.g, ln1.b    whole
+layer         2  matmul         attn.qkv        n, dimension 1 of operand 1       4
+layer        18  matmul         attn.out        k, dimension 2 of operand 0       4
+layer        21  layernorm      ln2.g, ln2.b    whole
+layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
+layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
+main          7  layernorm      ln_f.g, ln_f.b  whole
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --json | tail -11
+  ],
+  "hybrids": 12,
+  "degrees": 3,
+  "simulated": 3,
+  "inexact": 3,
+  "method": "mcmc",
+  "chains": 3,
+  "chains_better": 0,
+  "proposals": 2000,
+  "seed": 0
+}
+$ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --auto --method mcm
+error[E0801]: unknown method `mcm`: exact, mcmc or both
+  hint: did you mean `mcmc`?
+[2]
+$ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --auto --method exact --seed 3
+error[E0801]: --seed is of Markov chains, which --method exact does without
+  hint: --method mcmc
+[2]
+$ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --proposals 3
+error[E0801]: --proposals is for --auto
+  hint: add --auto
+[2]
+$ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --auto --proposals 0
+error[E0801]: --proposals must be an integer, 1 or more; got '0'
+[2]
 ## What is wrong with them.
 $ printf 'rules:\n  - {op: matmull, letters: [n]}\n  - {node: atn.qkv, whole: only}\n  - {op: matmul, letters: [q]}\n  - {op: softmax, letters: [c, d]}\n' >bad.yaml
 $ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints bad.yaml
@@ -179,7 +245,7 @@ error[E0506]: no automatic plan fits and keeps the rules: of 0 degrees with a te
 [1]
 $ heddle plan gpt2 --machine '1x2 v100' --constraints r.yaml
 error[E0801]: --constraints is for --auto
-  hint: heddle plan MODEL --auto --constraints FILE
+  hint: add --auto
 [2]
 $ heddle plan gpt2 --machine '1x2 v100' --auto --why tp=2
 error[E0801]: --why does not go with --auto
