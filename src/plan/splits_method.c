@@ -33,15 +33,14 @@ static double least_cost(const splits_prices *x, const splits_solution *s) {
 
 bool splits_solve_sheet(const splits_prices *x, splits_sheet *s) {
   splits_limits l = x->t.limits;
-  const bool alone = x->t.method == SPLITS_MCMC;
-  if (!alone && !splits_solve(x->a, &s->p, &l, &s->s)) return false;
-  if (!alone && (s->s.exact || x->t.method == SPLITS_EXACT)) return true;
-  splits_solution by;
-  l.prefer = prefer_of(x, s), l.known = alone ? NULL : &s->s;
+  const bool alone = x->t.method == SPLITS_MCMC, solved = !alone && splits_solve(x->a, &s->p, &l, &s->s);
+  if (!alone && (s->s.exact || x->t.method == SPLITS_EXACT)) return solved;
+  splits_solution by; // else states were given up, maybe all of those that lead to an end
+  l.prefer = prefer_of(x, s), l.known = solved ? &s->s : NULL;
   s->walked = splits_walk(x->a, &s->p, &l, &by);
-  if (!s->walked) return !alone;
-  s->better = !alone && least_cost(x, &by) < least_cost(x, &s->s);
-  if (!alone) by.points += s->s.points;
+  if (!s->walked) return solved;
+  s->better = !alone && (!solved || least_cost(x, &by) < least_cost(x, &s->s));
+  by.points += s->s.points;
   s->s = by;
   return true;
 }

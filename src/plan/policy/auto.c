@@ -10,7 +10,7 @@
 #include "plan/splits_rules.h"
 #include <math.h>
 
-enum { MARKED_WORDS = 8, DOUBLINGS = 16, HALVINGS = 5 };
+enum { MARKED_WORDS = 8, PRICES = 11, HALVINGS = 5 };
 enum { FRONT_STATES = 2048, FRONT_POINTS = 256, FRONT_STEPS = 1 << 16 };
 
 // What was solved, for degrees that differ in nothing that its prices depend on.
@@ -269,8 +269,8 @@ bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
   return solve(x, a, o, &(splits_limits){.fastest = true}, out);
 }
 
-// The whole front, where there are few steps to it. Else bytes at a price: the least price at which the best split fits, by doubling
-// and then halving the ratio. The result is one of the solutions that nothing beats in time and bytes, either way.
+// The whole front, where there are few steps to it. Else bytes at a price: the least price at which the best split fits, by factors of
+// four and then halving the ratio. The result is one of the solutions that nothing beats in time and bytes, either way.
 bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
   if (!policy_auto(x, a, o, out) || out->fits) return out->nrows > 0;
   const strategy *s = &o->s;
@@ -283,12 +283,18 @@ bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *
     if (now.fits || now.bytes < out->bytes) *out = now;
     return true;
   }
-  for (u32 k = 0; k < DOUBLINGS && fits == 0; k++, price *= 4) {
+  // The dearest first: what does not fit at that price fits at none.
+  const double dearest = price * pow(4, PRICES);
+  now = (auto_plan){.layers = s->layers};
+  if (!solve(x, a, o, &(splits_limits){.fastest = true, .ps_per_byte = dearest}, &now)) return true;
+  if (now.fits || now.bytes < out->bytes) *out = now;
+  if (!now.fits) return true;
+  for (u32 k = 0; k < PRICES && fits == 0; k++, price *= 4) {
     now = (auto_plan){.layers = s->layers};
     if (!solve(x, a, o, &(splits_limits){.fastest = true, .ps_per_byte = price}, &now)) return true;
     if (now.fits) fits = price;
     if (!now.fits) below = price;
-    if (now.fits || now.bytes < out->bytes) *out = now;
+    if (now.fits) *out = now;
   }
   for (u32 k = 0; k < HALVINGS && fits > 0; k++) {
     const double between = below > 0 ? sqrt(below * fits) : fits / 2;
