@@ -174,7 +174,7 @@ static const i64 *converts(splits_prices *x, const shape *s, const splits_lies *
       layout_step steps[PATH_STEPS];
       double ps = 0;
       const int n =
-          i == j ? 0 : plan_path(x->p, x->k, MATERIALISE_INTER, s, l->lay[i], l->lay[j], x->all, steps, &ps);
+          i == j ? 0 : plan_path(x->p, x->k, x->t.materialise, s, l->lay[i], l->lay[j], x->all, steps, &ps);
       v[i * l->n + j] = n < 0 || !(ps < 1e18) ? -1 : (i64)llround(ps);
     }
   key_add(x->a, &x->convert_keys, &key);
@@ -186,6 +186,9 @@ static i64 local_bytes(const splits_prices *x, const shape *s, layout l) {
   return layout_local_elems(x->p->sp, l, s->nd, s->dim) * dtype_bytes(s->t);
 }
 
+// Microbatches whose activations are on the device at a time.
+static i64 held_of(const splits_prices *x) { return x->t.offload & OFFLOAD_ACTS ? 0 : x->t.held; }
+
 // A weight with its gradient and the states of the optimizer.
 static i64 stored_bytes(const splits_prices *x, const splits_terms *t, const shape *s, layout l) {
   const i64 elems = layout_local_elems(x->p->sp, l, s->nd, s->dim);
@@ -196,8 +199,9 @@ static i64 stored_bytes(const splits_prices *x, const splits_terms *t, const sha
     if (optim_state_find(&t->optim, s, k, &st))
       states += (double)shape_bytes(&st.s) / (double)MAX(shape_elems(s), 1);
   }
-  const double each = own / (t->zero > 2 ? t->data : 1) + (t->train ? own / (t->zero > 1 ? t->data : 1) : 0) +
-                      states / (t->zero > 0 ? t->data : 1);
+  double each = t->offload & OFFLOAD_PARAMS ? 0 : own / (t->zero > 2 ? t->data : 1);
+  if (t->train && !(t->offload & OFFLOAD_GRADS)) each += own / (t->zero > 1 ? t->data : 1);
+  if (!(t->offload & OFFLOAD_STATES)) each += states / (t->zero > 0 ? t->data : 1);
   return (i64)((double)elems * each);
 }
 
@@ -353,8 +357,8 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
       for (u32 k = 0; k < next->nopd; k++)
         again |= next->again[k] && opd_of(s->f, &s->f->body.v[next->index], k) == in->res;
       if (again)
-        o->bytes += x->t.held * local_bytes(x, &val_type(x->m->pl->src, s->f, in->res)->s,
-                                            s->s->lies[in->res].lay[md[0]]);
+        o->bytes += held_of(x) * local_bytes(x, &val_type(x->m->pl->src, s->f, in->res)->s,
+                                             s->s->lies[in->res].lay[md[0]]);
     }
   }
   return true;
@@ -453,7 +457,7 @@ static void make_tensors(sheet *s, const bool *in_call) {
     const bool keeps = weight || (x->t.again && !is_main ? param && kept[v] : kept[v] && !in_call[v]);
     for (u32 k = 0; k < l->n; k++)
       bytes[k] =
-          weight ? stored_bytes(x, &x->t, &ty->s, l->lay[k]) : x->t.held * local_bytes(x, &ty->s, l->lay[k]);
+          weight ? stored_bytes(x, &x->t, &ty->s, l->lay[k]) : held_of(x) * local_bytes(x, &ty->s, l->lay[k]);
     if (keeps) t[v].bytes = bytes;
     if (!weight) continue;
     const i64 sum =

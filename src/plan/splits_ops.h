@@ -62,6 +62,8 @@ bool splits_class_of(const splits_model *m, const splits_instr *x, u32 letter, i
 typedef struct {
   u32 ranks, ways, data, micro, held;
   u32 zero;
+  u8 offload; // OFFLOAD_...: that lies in host memory
+  materialise_way materialise;
   bool train, again; // again: functions are computed again in the backward
   u32 recompute;     // number of the word, for comparison; marked: by function and instruction, NULL: none
   const bool *const *marked;

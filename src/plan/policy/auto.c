@@ -123,18 +123,21 @@ static bool cut(const hybrid_opts *o, arena *a, const layers *l, auto_plan *out)
     for (u32 k = at; k < cuts.end[q]; k++) own += l->fixed[k] + l->kept[k] * MIN(s->pp.n - q, s->mb.n);
     out->bytes = MAX(out->bytes, own);
   }
-  if (!s->layers.nparts) out->layers = (choice_value){.nparts = s->pp.n, .part = part};
+  if (!s->layers.nparts && s->v.n == 1) out->layers = (choice_value){.nparts = s->pp.n, .part = part};
   out->time_ps = cuts.total_ps;
   return fits;
 }
 
 static bool try_choice(const splits_prices *p, const splits_terms *t, const splits_answer *s, u32 pick,
                        const hybrid_opts *o, arena *a, auto_plan *out) {
-  layers l;
+  layers l, all;
   out->bytes = 0;
   l.n = splits_layers(p, t, s, pick, a, &l.time_ps, &l.fixed, &l.kept);
   const bool fits = cut(o, a, &l, out);
-  out->time_ps += end_ps(o, weights_of(o, &l));
+  splits_terms here = *t; // as if everything lay on the device
+  here.offload = 0;
+  all.n = splits_layers(p, &here, s, pick, a, &all.time_ps, &all.fixed, &all.kept);
+  out->time_ps += end_ps(o, weights_of(o, &all));
   return fits;
 }
 
@@ -214,6 +217,8 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_lim
                         .micro = s->mb.n,
                         .held = o->train ? MIN(s->pp.n, s->mb.n) : 1,
                         .zero = s->zero.n,
+                        .offload = (u8)s->offload.n,
+                        .materialise = (materialise_way)s->materialise.n,
                         .train = o->train,
                         .again = choice_is(CHOICE_recompute, s->recompute, "full"),
                         .recompute = s->recompute.n,
@@ -225,9 +230,10 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_lim
 static bool same_prices(const splits_terms *x, const splits_terms *y) {
   const bool same = x->ranks == y->ranks && x->ways == y->ways && x->data == y->data &&
                     x->micro == y->micro && x->recompute == y->recompute &&
-                    x->limits.fastest == y->limits.fastest && x->limits.ps_per_byte == y->limits.ps_per_byte;
+                    x->materialise == y->materialise && x->limits.fastest == y->limits.fastest &&
+                    x->limits.ps_per_byte == y->limits.ps_per_byte;
   const bool alone = x->limits.fastest && x->limits.ps_per_byte == 0; // else bytes count
-  return same && (alone || (x->held == y->held && x->zero == y->zero));
+  return same && (alone || (x->held == y->held && x->zero == y->zero && x->offload == y->offload));
 }
 
 // Solved, kept until the splitter goes.

@@ -164,6 +164,57 @@ error[E0801]: --proposals is for --auto
 $ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --auto --proposals 0
 error[E0801]: --proposals must be an integer, 1 or more; got '0'
 [2]
+## Choices that are about something else than splits: automatic plans have them, too.
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 dp=2 tp=2 offload=params+grads+states+acts' --auto -o a.plan | grep '^automatic'
+automatic             dp=2 tp=2 pp=1 mb=2 offload=params+grads+states+acts  4.891 ms  1.00x  1,636/s  3.06 MiB
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 dp=2 tp=2 materialise=p2p' --auto -o a.plan | grep '^automatic'
+automatic             dp=2 tp=2 pp=1 mb=2 materialise=p2p  4.145 ms  1.00x  1,930/s  5.17 MiB
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 dp=2 tp=2 sync=ps' --auto -o a.plan | grep '^automatic'
+automatic             dp=2 tp=2 pp=1 mb=2 sync=ps  3.638 ms  1.00x  2,199/s  4.08 MiB
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 pp=2 tp=2 schedule=zb-v overlap=none' --auto -o a.plan | grep '^automatic'
+automatic             dp=1 tp=2 pp=2 mb=2 v=2 schedule=zb-v overlap=none  2.259 ms  1.00x  3,541/s  4.03 MiB
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 pp=2 tp=2 v=2 schedule=interleaved' --auto -o a.plan | grep '^automatic'
+automatic             dp=1 tp=2 pp=2 mb=2 v=2 schedule=interleaved  2.378 ms  1.00x  3,364/s  4.01 MiB
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+## What hybrids split over the axis is theirs alone; what no automatic plan has is refused.
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'tp=4 zero=0 recompute=none mb=1 sp' --auto | grep '^automatic\|^hybrid'
+automatic             dp=1 tp=4 pp=1     1.630 ms  1.00x  4,907/s  4.49 MiB
+hybrid, same degrees  dp=1 tp=4 pp=1 sp  2.546 ms  1.56x  3,142/s  1.18 MiB
+hybrid, any degrees   dp=1 tp=4 pp=1 sp  2.546 ms  1.56x  3,142/s  1.18 MiB
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'tp=4 coshard=2' --auto
+error[E0509]: coshard=2 does not go with --auto: parts are cut before operators are split
+  --> --strategy:1:6
+   1 | tp=4 coshard=2
+     |      ^
+  hint: coshard=1, or leave out --auto
+[2]
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'tp.stages=2/4 pp=2' --auto
+error[E0509]: tp.stages=2/4 does not go with --auto: splits are of operators, over one axis of one degree
+  --> --strategy:1:1
+   1 | tp.stages=2/4 pp=2
+     | ^
+  hint: tp.stages=equal, or leave out --auto
+[2]
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'replicas=2x1+2x1' --auto
+error[E0509]: replicas=2x1+2x1 does not go with --auto: splits are of operators, over one axis of one degree
+  --> --strategy:1:1
+   1 | replicas=2x1+2x1
+     | ^
+  hint: replicas=none, or leave out --auto
+[2]
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'tp=4 mb=1 coshard=1,2 zero=0 recompute=none' --auto | grep '^automatic\|^hybrid'
+automatic             dp=1 tp=4 pp=1  1.630 ms  1.00x  4,907/s  4.49 MiB
+hybrid, same degrees  dp=1 tp=4 pp=1  1.940 ms  1.19x  4,124/s  1.63 MiB
+hybrid, any degrees   dp=1 tp=4 pp=1  1.940 ms  1.19x  4,124/s  1.63 MiB
 ## What is wrong with them.
 $ printf 'rules:\n  - {op: matmull, letters: [n]}\n  - {node: atn.qkv, whole: only}\n  - {op: matmul, letters: [q]}\n  - {op: softmax, letters: [c, d]}\n' >bad.yaml
 $ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints bad.yaml
