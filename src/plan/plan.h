@@ -703,6 +703,8 @@ typedef struct {
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
 // The fastest that fits the memory of o, less o->least_bytes; else the smallest.
 bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
+// Of degrees for which there was none: says which operator the rules leave no way. False: it was not for that.
+bool policy_auto_tell(const splitter *x);
 // Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or
 // deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);

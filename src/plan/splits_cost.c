@@ -364,6 +364,20 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
   return true;
 }
 
+// No way is allowed: which there would be is kept, for a message.
+static void refuse(sheet *s, const splits_op *op, const u32 *weight_at, const splits_instr *lead) {
+  splits_prices *x = s->x;
+  splits_allowed *allowed = x->allowed;
+  u8 *way = NEWN(x->a, u8, lead->nways + 1);
+  splits_refusal r = {.x = lead, .ways = x->t.ways, .way = way};
+  splits_option o;
+  x->allowed = NULL;
+  for (u32 k = 0; k < lead->nways; k++)
+    if (option_of(s, op, weight_at, &lead->way[k], &o)) way[r.nways++] = (u8)k;
+  x->allowed = allowed;
+  if (r.nways) x->refusal = r;
+}
+
 // An operator for a chain that begins with an instruction.
 static bool add_chain(sheet *s, u32 first) {
   splits_prices *x = s->x;
@@ -397,6 +411,7 @@ static bool add_chain(sheet *s, u32 first) {
   for (u32 k = 0; k < lead->nways; k++)
     if (option_of(s, &op, at.v, &lead->way[k], &o[op.noptions])) way[op.noptions++] = (u8)k;
   op.option = o;
+  if (!op.noptions && x->allowed) refuse(s, &op, at.v, lead);
   *vec_push(x->a, &s->op) = op, *vec_push(x->a, &s->instr) = first + 1, *vec_push(x->a, &s->way) = way;
   return op.noptions;
 }

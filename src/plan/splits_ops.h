@@ -76,6 +76,12 @@ typedef struct {
 } splits_terms;
 // May the instruction be split in that way under the rules? NULL: in any.
 typedef bool splits_allowed(void *arg, const splits_instr *x, const splits_way *w, u32 ways);
+// An operator that is allowed no way, and those that it would have, by number.
+typedef struct {
+  const splits_instr *x; // NULL: there is none
+  u32 ways, nways;
+  const u8 *way;
+} splits_refusal;
 typedef struct {
   const splits_model *m;
   cost_model *k;
@@ -89,6 +95,7 @@ typedef struct {
   i64 *ps; // room for a price of every rank
   key_table convert_keys;
   VEC(const i64 *) converts;
+  splits_refusal refusal;
 } splits_prices;
 typedef struct {
   layout lay[LIES_MOST];

@@ -257,8 +257,11 @@ bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *c
   x.x = policy_auto_new(pl, o->train, &r->how);
   find_candidates(&x, &r->hybrids);
   try_all(&x);
-  policy_auto_free(x.x);
   diag_truncate(c, said);
+  if (!r->degrees && !r->time_ps) diag_truncate(c, before);
+  const bool told = !r->degrees && !r->time_ps && policy_auto_tell(x.x);
+  policy_auto_free(x.x);
+  if (told) return false;
   if (!r->time_ps && any) {
     diag_truncate(c, before);
     diag(c, E_NO_PLAN, (loc){0},

@@ -249,6 +249,16 @@ static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *
   return y;
 }
 
+bool policy_auto_tell(const splitter *x) {
+  for (u32 k = 0; k < x->known.n && x->rules; k++) {
+    const splits_refusal *f = &x->known.v[k]->p.refusal;
+    if (!f->x) continue;
+    splits_rules_tell(x->rules, f);
+    return true;
+  }
+  return false;
+}
+
 static bool solve(splitter *x, arena *a, const hybrid_opts *o, const splits_limits *l, auto_plan *out) {
   const splits_terms t = terms_of(x, o, l);
   const solved *y = solved_of(x, o, &t);

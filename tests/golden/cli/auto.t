@@ -291,8 +291,11 @@ error[E0101]: cannot read 'none.yaml': No such file or directory
 [1]
 $ printf 'rules:\n  - {op: matmul, letters: [], whole: never}\n' >r.yaml
 $ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints r.yaml
-error[E0506]: no automatic plan fits and keeps the rules: of 0 degrees with a tensor axis, 0 were simulated
-  hint: degrees with tp > 1: --strategy 'tp=2'
+error[E0513]: the rules leave matmul, layer:2, no way to be computed by 2 ranks
+  --> r.yaml:2:5
+   2 |   - {op: matmul, letters: [], whole: never}
+     |     ^
+  hint: letters: [a, m, k, n], or whole: may
 [1]
 $ heddle plan gpt2 --machine '1x2 v100' --constraints r.yaml
 error[E0801]: --constraints is for --auto
@@ -302,6 +305,52 @@ $ heddle plan gpt2 --machine '1x2 v100' --auto --why tp=2
 error[E0801]: --why does not go with --auto
   hint: leave out one of them
 [2]
+## Which dimensions, at which degrees, what is computed again: each rule alone.
+$ printf 'rules:\n  - {op: matmul, dims: [[1, 1]], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
+layer         2  matmul         attn.qkv        n, dimension 1 of operand 1       4
+layer        18  matmul         attn.out        n, dimension 1 of operand 1      64
+layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
+layer        25  matmul         mlp.down        n, dimension 1 of operand 1      64
+$ printf 'rules:\n  - {op: matmul, dims: [[1, 0]], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
+layer         2  matmul         attn.qkv        k, dimension 2 of operand 0      64
+layer        18  matmul         attn.out        k, dimension 2 of operand 0       4
+layer        22  matmul         mlp.up          k, dimension 2 of operand 0      64
+layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
+$ printf 'rules:\n  - {op: matmul, degrees: [2], letters: [n], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
+layer         2  matmul         attn.qkv        n, dimension 1 of operand 1       4
+layer        18  matmul         attn.out        n, dimension 1 of operand 1      64
+layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
+layer        25  matmul         mlp.down        n, dimension 1 of operand 1      64
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --strategy 'tp=4 mb=1 recompute=none' | grep matmul
+layer         2  matmul         attn.qkv        whole
+layer        18  matmul         attn.out        whole
+layer        22  matmul         mlp.up          whole
+layer        25  matmul         mlp.down        whole
+## gelu keeps 8 x 16 x 256 numbers of 4 bytes a layer, of two layers: 256 KiB less where it is computed again.
+$ printf 'rules:\n  - {op: gelu, whole: only}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' --json | grep -o '"plan": "automatic".*peak_bytes": [0-9]*' | grep -o '[0-9]*$'
+2782720
+$ printf 'rules:\n  - {op: gelu, whole: only, recompute: true}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' --json | grep -o '"plan": "automatic".*peak_bytes": [0-9]*' | grep -o '[0-9]*$'
+2520576
+## What can be met by nothing, and the nearest that works.
+$ printf 'rules:\n  - {op: matmul, letters: [m], whole: never}\n  - {op: matmul, letters: [n], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none'
+error[E0513]: the rules leave matmul, layer:2, no way to be computed by 2 ranks
+  --> r.yaml:3:5
+   3 |   - {op: matmul, letters: [n], whole: never}
+     |     ^
+  hint: letters: [m]
+[1]
+$ sed -i 's/\[n\]/[m]/' r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
+layer         2  matmul         attn.qkv        m, dimension 1 of operand 0      16
+layer        18  matmul         attn.out        m, dimension 1 of operand 0      16
+layer        22  matmul         mlp.up          m, dimension 1 of operand 0      16
+layer        25  matmul         mlp.down        m, dimension 1 of operand 0      16
+$ printf 'rules:\n  - {op: gelu, letters: [a], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --strategy 'tp=4 mb=8 recompute=none'
+error[E0513]: the rules leave gelu, layer:24, no way to be computed by 4 ranks
+  --> r.yaml:2:5
+   2 |   - {op: gelu, letters: [a], whole: never}
+     |     ^
+  hint: letters: [b, c], or whole: may
+[1]
 ## whole and sum in plan files.
 $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 dp=1' -o p.plan | head -1
 model         mlp-xs:layers=2
