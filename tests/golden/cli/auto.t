@@ -149,6 +149,8 @@ $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --tra
   "proposals": 2000,
   "seed": 0
 }
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0 recompute=none' --auto --method mcmc --proposals 20000 --memory-limit 2MB | grep '^automatic'
+automatic             dp=1 tp=2 pp=1  987.0 us  1.00x  8,105/s  1.63 MiB
 $ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --auto --method mcm
 error[E0801]: unknown method `mcm`: exact, mcmc or both
   hint: did you mean `mcmc`?
