@@ -424,12 +424,18 @@ const char *heddle_search_answer(heddle_search *f, const heddle_search_questions
 const char *heddle_search_why(heddle_search *f, const char *strategy,
                               heddle_format format); // of one question
 
-// One split for every operator over the tensor axis, found by dynamic programming, for the degrees that are fastest, beside
-// the best hybrid (docs/auto.md). rules: a YAML file of constraints, NULL: none. NULL and diagnostics: no plan fits, the
-// rules are malformed, or what the options say does not go with it.
+// One split for every operator over the tensor axis, for the degrees that are fastest, beside the best hybrid
+// (docs/auto.md). NULL and diagnostics: no plan fits, the rules are malformed, or what the options say does not go with it.
+typedef struct {
+  const char *rules; // a YAML file of constraints; NULL: none
+  const char *
+      method; // "exact", dynamic programming; "mcmc", Markov chains; "both", or NULL: these where that gave up states
+  uint64_t proposals; // changes that chains try, for every function; 0: 100,000
+  uint64_t seed;      // of chains: the same gives the same plan
+} heddle_auto_options;
 typedef struct heddle_auto heddle_auto;
 heddle_auto *heddle_auto_run(heddle_program *p, heddle_machine *m, const heddle_search_options *o,
-                             const char *rules);
+                             const heddle_auto_options *how); // NULL: all of them 0
 void heddle_auto_free(heddle_auto *f);
 heddle_plan *heddle_auto_plan(heddle_auto *f); // what it found: automatic, or the hybrid that is faster
 const char *heddle_auto_report(heddle_auto *f, heddle_format format);

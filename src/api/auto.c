@@ -30,8 +30,29 @@ static bool rules_read(heddle_auto *f, const char *path, splits_rules **out) {
   return *out != NULL;
 }
 
+static bool how_read(heddle_auto *f, const heddle_auto_options *o, auto_opts *how) {
+  ctx *c = f->o.s->c;
+  *how = (auto_opts){.seed = o->seed, .proposals = o->proposals};
+  splits_rules *rules = NULL;
+  if (o->method) {
+    near_name near = near_to(o->method, strlen(o->method));
+    u32 k = 0;
+    for (; k < SPLITS_METHODS && strcmp(splits_method_names[k], o->method); k++)
+      near_try(&near, splits_method_names[k]);
+    if (k == SPLITS_METHODS) {
+      diag(c, E_USAGE, (loc){0}, "unknown method `%s`: exact, mcmc or both", o->method);
+      if (near.name) diag_hint(c, "did you mean `%s`?", near.name);
+      return false;
+    }
+    how->method = (splits_method)k;
+  }
+  if (!rules_read(f, o->rules, &rules)) return false;
+  how->rules = rules;
+  return true;
+}
+
 static heddle_auto *run(heddle_program *p, heddle_machine *m, const heddle_search_options *o,
-                        const char *path) {
+                        const heddle_auto_options *with) {
   ctx *c = p->o.s->c;
   if (!program_to_plan(p)) return NULL;
   program_leave_annotations(p);
@@ -39,24 +60,25 @@ static heddle_auto *run(heddle_program *p, heddle_machine *m, const heddle_searc
   f->p = object_hold(p), f->m = object_hold(m);
   f->costs = o->costs ? arena_strdup(f->o.a, o->costs) : NULL;
   const cost_opts costs = {.model = f->costs, .extrapolated = search_quiet};
-  splits_rules *rules = NULL;
-  if (rules_read(f, path, &rules) && search_options_read(c, f->o.a, o, &f->so)) {
+  auto_opts how;
+  if (how_read(f, with, &how) && search_options_read(c, f->o.a, o, &f->so)) {
     if (!f->so.batch) f->so.batch = program_batch(p->p);
     program_tell_batchnorm(p, &f->so.space);
     f->about = (search_about){.model = p->name,
                               .types = report_types(f->o.a, p->p, ROLE_WEIGHT),
                               .machine = machine_title(f->o.a, m->m),
                               .ranks = f->so.ranks ? f->so.ranks : m->m->nranks};
-    if (search_auto_run(program_planner(p), f->o.a, m->m, &costs, &f->so, rules, &f->r)) return f;
+    if (search_auto_run(program_planner(p), f->o.a, m->m, &costs, &f->so, &how, &f->r)) return f;
   }
   object_drop(f);
   return NULL;
 }
 heddle_auto *heddle_auto_run(heddle_program *p, heddle_machine *m, const heddle_search_options *o,
-                             const char *rules) {
+                             const heddle_auto_options *how) {
   static const heddle_search_options none;
+  static const heddle_auto_options plain;
   if (!p || !m) return NULL;
-  API_RETURN(heddle_auto *, NULL, p->o.s, run(p, m, o ? o : &none, rules));
+  API_RETURN(heddle_auto *, NULL, p->o.s, run(p, m, o ? o : &none, how ? how : &plain));
 }
 void heddle_auto_free(heddle_auto *f) { object_drop(f); }
 

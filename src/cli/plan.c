@@ -70,7 +70,11 @@ static bool plan_annotated(cli *x, heddle_machine *m, heddle_program *model) {
 }
 
 static bool plan_automatic(cli *x, heddle_machine *m, heddle_program *model, const heddle_search_options *o) {
-  heddle_auto *f = heddle_auto_run(model, m, o, x->constraints);
+  const heddle_auto_options how = {.rules = x->constraints,
+                                   .method = x->method,
+                                   .proposals = (uint64_t)x->proposals.i,
+                                   .seed = (uint64_t)x->seed.i};
+  heddle_auto *f = heddle_auto_run(model, m, o, &how);
   if (!f) return false;
   if (x->output) {
     const char *text = heddle_plan_print(heddle_auto_plan(f));
@@ -92,8 +96,15 @@ static bool automatic_agrees(const cli *x) {
   if (x->measure.given && !strcmp(x->output ? x->output : "", "-"))
     return usage_error("-o best.plan",
                        "--measure prints what it has measured: the plan cannot go to standard output");
-  if (!x->automatic && x->constraints)
-    return usage_error("heddle plan MODEL --auto --constraints FILE", "--constraints is for --auto");
+  const char *own = x->constraints       ? "constraints"
+                    : x->method          ? "method"
+                    : x->proposals.given ? "proposals"
+                    : x->seed.given      ? "seed"
+                                         : NULL;
+  if (!x->automatic && own) return usage_error("add --auto", "--%s is for --auto", own);
+  if (x->method && !strcmp(x->method, "exact") && (x->proposals.given || x->seed.given))
+    return usage_error("--method mcmc", "--%s is of Markov chains, which --method exact does without",
+                       x->proposals.given ? "proposals" : "seed");
   if (x->automatic && other)
     return usage_error("leave out one of them", "--%s does not go with --auto", other);
   return true;

@@ -662,8 +662,17 @@ bool annotations_in(const prog *p); // does the program say any of its own?
 // Rules of a YAML file (splits_rules.c). NULL and diagnostics (E_RULES), located in it. In `a`.
 typedef struct splits_rules splits_rules;
 splits_rules *splits_rules_read(planner *pl, arena *a, sym file, const char *text, size_t n);
+// What solves the problem of one function (splits.h): dynamic programming, and Markov chains where it gave up states, the
+// better of the two; or one of them alone.
+typedef enum { SPLITS_BOTH, SPLITS_EXACT, SPLITS_MCMC, SPLITS_METHODS } splits_method;
+extern const char *const splits_method_names[SPLITS_METHODS];
+typedef struct {
+  const splits_rules *rules; // NULL: none
+  splits_method method;
+  u64 seed, proposals; // of chains; proposals 0: SPLITS_PROPOSALS for every function
+} auto_opts;
 typedef struct splitter splitter;
-splitter *policy_auto_new(planner *pl, bool train, const splits_rules *rules); // rules NULL: none
+splitter *policy_auto_new(planner *pl, bool train, const auto_opts *how);
 void policy_auto_free(splitter *x);
 // An operator and how it is split.
 typedef struct {
@@ -684,6 +693,7 @@ typedef struct {
   i64 bytes;           // of the fullest rank, likewise
   bool fits;           // in the memory of the devices, by `bytes`
   bool exact;          // the best of all assignments by these prices
+  bool walked, better; // by Markov chains; they found a better one than the dynamic program
   u64 points;          // looked at
   u32 nrows;
   const auto_row *row;
@@ -693,6 +703,8 @@ typedef struct {
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
 // The fastest that fits the memory of o, less o->least_bytes; else the smallest.
 bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
+// Of degrees for which there was none: says which operator the rules leave no way. False: it was not for that.
+bool policy_auto_tell(const splitter *x);
 // Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or
 // deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);

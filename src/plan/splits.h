@@ -1,4 +1,5 @@
-// splits.h - one split or none for every operator, over one axis: the problem, and its exact solution. Part of plan.h.
+// splits.h - one split or none for every operator, over one axis: the problem, and two solvers of it, an exact one and a
+// stochastic one. Part of plan.h.
 //
 // Idea: how an operator is split is an option: what it costs, in which state it needs its operands and in which
 // its results come out. A tensor that lies otherwise is converted, at a price. Between two operators only the tensors
@@ -59,8 +60,10 @@ typedef struct {
   const splits_choice
       *v;     // none is beaten in time and bytes by another one with equal named options; by time, then bytes
   bool exact; // else states or points were given up: more than the limits
-  u64 states, points; // looked at
+  u64 states, points; // looked at; of splits_walk: assignments
 } splits_solution;
+// An assignment that a change has led to, and what it costs; possible false: there is no way, the cost is of what there is.
+typedef void splits_moved(void *arg, const u16 *option, i64 time_ps, i64 bytes, bool possible);
 typedef struct {
   bool fastest; // one point is kept for every state, the fastest; of named options those that conversions of
                 // the fastest do not beat
@@ -69,9 +72,21 @@ typedef struct {
   double ps_per_byte; // with `fastest`: bytes cost time, at this price; the least of both together is kept
   u64 steps;          // tried; after them 256 states of a cut are kept. 0: 2,097,152
   bool all;           // false, as if there were no way, where a limit is reached
+  // Of splits_walk alone
+  u64 seed, proposals; // proposals: changes that are tried; 0: SPLITS_PROPOSALS
+  const u16 *prefer;   // by operator: option + 1 that one of the starts has, 0 any; NULL: no such start
+  const splits_solution *known; // starts, too: solutions of splits_solve; NULL: sought with few states
+  splits_moved *moved;          // told of every change that is accepted; NULL: nobody is
+  void *arg;
 } splits_limits;
-// False: some operator has no option that can be reached.
+enum { SPLITS_PROPOSALS = 100000 };
+// By dynamic programming over cuts (splits_cut.c): exact, unless limits are reached. False: some operator has no option that
+// can be reached.
 bool splits_solve(arena *a, const splits_problem *p, const splits_limits *limits, splits_solution *out);
+// By Markov chains (splits_walk.c): changes at random, accepted by Metropolis' rule at a temperature that falls. One point for
+// each choice of named options, as with `fastest`, whatever the limits say; with `all` false. Never worse than its starts: everything as whole
+// as can be, `prefer`, `known`. The same seed gives the same solution. False: no assignment was found.
+bool splits_walk(arena *a, const splits_problem *p, const splits_limits *limits, splits_solution *out);
 // The cost of one assignment, of one option for each operator; false: there is no way. What splits_solve minimises.
 bool splits_price(const splits_problem *p, const u16 *option, i64 *time_ps, i64 *bytes);
 #endif

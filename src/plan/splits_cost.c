@@ -174,7 +174,7 @@ static const i64 *converts(splits_prices *x, const shape *s, const splits_lies *
       layout_step steps[PATH_STEPS];
       double ps = 0;
       const int n =
-          i == j ? 0 : plan_path(x->p, x->k, MATERIALISE_INTER, s, l->lay[i], l->lay[j], x->all, steps, &ps);
+          i == j ? 0 : plan_path(x->p, x->k, x->t.materialise, s, l->lay[i], l->lay[j], x->all, steps, &ps);
       v[i * l->n + j] = n < 0 || !(ps < 1e18) ? -1 : (i64)llround(ps);
     }
   key_add(x->a, &x->convert_keys, &key);
@@ -186,6 +186,9 @@ static i64 local_bytes(const splits_prices *x, const shape *s, layout l) {
   return layout_local_elems(x->p->sp, l, s->nd, s->dim) * dtype_bytes(s->t);
 }
 
+// Microbatches whose activations are on the device at a time.
+static i64 held_of(const splits_prices *x) { return x->t.offload & OFFLOAD_ACTS ? 0 : x->t.held; }
+
 // A weight with its gradient and the states of the optimizer.
 static i64 stored_bytes(const splits_prices *x, const splits_terms *t, const shape *s, layout l) {
   const i64 elems = layout_local_elems(x->p->sp, l, s->nd, s->dim);
@@ -196,8 +199,9 @@ static i64 stored_bytes(const splits_prices *x, const splits_terms *t, const sha
     if (optim_state_find(&t->optim, s, k, &st))
       states += (double)shape_bytes(&st.s) / (double)MAX(shape_elems(s), 1);
   }
-  const double each = own / (t->zero > 2 ? t->data : 1) + (t->train ? own / (t->zero > 1 ? t->data : 1) : 0) +
-                      states / (t->zero > 0 ? t->data : 1);
+  double each = t->offload & OFFLOAD_PARAMS ? 0 : own / (t->zero > 2 ? t->data : 1);
+  if (t->train && !(t->offload & OFFLOAD_GRADS)) each += own / (t->zero > 1 ? t->data : 1);
+  if (!(t->offload & OFFLOAD_STATES)) each += states / (t->zero > 0 ? t->data : 1);
   return (i64)((double)elems * each);
 }
 
@@ -353,11 +357,25 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
       for (u32 k = 0; k < next->nopd; k++)
         again |= next->again[k] && opd_of(s->f, &s->f->body.v[next->index], k) == in->res;
       if (again)
-        o->bytes += x->t.held * local_bytes(x, &val_type(x->m->pl->src, s->f, in->res)->s,
-                                            s->s->lies[in->res].lay[md[0]]);
+        o->bytes += held_of(x) * local_bytes(x, &val_type(x->m->pl->src, s->f, in->res)->s,
+                                             s->s->lies[in->res].lay[md[0]]);
     }
   }
   return true;
+}
+
+// No way is allowed: which there would be is kept, for a message.
+static void refuse(sheet *s, const splits_op *op, const u32 *weight_at, const splits_instr *lead) {
+  splits_prices *x = s->x;
+  splits_allowed *allowed = x->allowed;
+  u8 *way = NEWN(x->a, u8, lead->nways + 1);
+  splits_refusal r = {.x = lead, .ways = x->t.ways, .way = way};
+  splits_option o;
+  x->allowed = NULL;
+  for (u32 k = 0; k < lead->nways; k++)
+    if (option_of(s, op, weight_at, &lead->way[k], &o)) way[r.nways++] = (u8)k;
+  x->allowed = allowed;
+  if (r.nways) x->refusal = r;
 }
 
 // An operator for a chain that begins with an instruction.
@@ -393,6 +411,7 @@ static bool add_chain(sheet *s, u32 first) {
   for (u32 k = 0; k < lead->nways; k++)
     if (option_of(s, &op, at.v, &lead->way[k], &o[op.noptions])) way[op.noptions++] = (u8)k;
   op.option = o;
+  if (!op.noptions && x->allowed) refuse(s, &op, at.v, lead);
   *vec_push(x->a, &s->op) = op, *vec_push(x->a, &s->instr) = first + 1, *vec_push(x->a, &s->way) = way;
   return op.noptions;
 }
@@ -453,7 +472,7 @@ static void make_tensors(sheet *s, const bool *in_call) {
     const bool keeps = weight || (x->t.again && !is_main ? param && kept[v] : kept[v] && !in_call[v]);
     for (u32 k = 0; k < l->n; k++)
       bytes[k] =
-          weight ? stored_bytes(x, &x->t, &ty->s, l->lay[k]) : x->t.held * local_bytes(x, &ty->s, l->lay[k]);
+          weight ? stored_bytes(x, &x->t, &ty->s, l->lay[k]) : held_of(x) * local_bytes(x, &ty->s, l->lay[k]);
     if (keeps) t[v].bytes = bytes;
     if (!weight) continue;
     const i64 sum =
@@ -562,7 +581,7 @@ static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, sp
   make_tensors(&s, in_call);
   out->p.nops = s.op.n, out->p.op = s.op.v, out->p.forwards = x->t.again && !is_main ? 2 : 1;
   out->instr = s.instr.v, out->way = s.way.v;
-  return splits_solve(x->a, &out->p, &x->t.limits, &out->s);
+  return splits_solve_sheet(x, out);
 }
 
 const splits_answer *splits_sheets(splits_prices *x) {
@@ -634,6 +653,17 @@ static bool trans_of(const splits_prices *x, const splits_row *q, u8 axis, plan_
     return true;
   }
   return false;
+}
+
+bool splits_is_like(const splits_prices *x, const splits_instr *i, const splits_way *w, const plan_trans *t) {
+  letter_split at;
+  if (w->kind != WAY_INDEX || !letter_of(x, i, w, &at)) return false;
+  const u32 n = t->result ? i->l->nres : i->l->nopd;
+  lay_split sl;
+  if (t->index >= n) return false;
+  if (!ir_split_of(x->p, i->l, t->result ? &i->l->res[t->index] : &i->l->opd[t->index], x->axis, &at, &sl))
+    return false;
+  return sl.dim == t->dim && (t->stride ? sl.stride == t->stride : at.table || t->uneven);
 }
 
 u32 splits_trans(const splits_prices *x, const splits_answer *s, u32 pick, u8 axis, arena *a,

@@ -1,15 +1,8 @@
 // splits_cut.c - the dynamic program over cuts (splits.h): operators in order, the states of the tensors that are still
 // needed, and for each combination the points that nothing beats in time and memory.
-#include "plan/splits.h"
+#include "plan/splits_live.h"
 #include <stdlib.h>
 
-// A live tensor: the state it was made in (LIES_NONE: a weight that nobody has read), the state of its sum,
-// which other states there are in forward and backward, and the sum of gradients so far.
-typedef struct {
-  u8 made, base, grad;
-  u8 pad;
-  u16 has[2];
-} live;
 typedef struct {
   i64 time_ps, bytes;
   u32 before; // point
@@ -40,102 +33,6 @@ typedef struct {
 
 // BEAM: states of a pass that only looks for some solution, from BEAM_FROM operators on, and after STEPS steps.
 enum { BEAM = 256, BEAM_FROM = 9, STEPS = 1 << 21 };
-
-// ---- what one step costs ---------------------------------------------------------------------------------
-typedef struct {
-  i64 time_ps, bytes;
-  bool possible;
-} step;
-
-static i64 way(const splits_tensor *t, u32 from, u32 to, step *s) {
-  const i64 ps = from == to ? 0 : t->convert[from * t->nstates + to];
-  s->possible = s->possible && ps >= 0;
-  return MAX(ps, 0);
-}
-
-static i64 kept(const splits_tensor *t, u32 lies) { return t->bytes ? t->bytes[lies] : 0; }
-
-static void read_forward(const splits_problem *p, const splits_tensor *t, live *x, u32 need, step *s) {
-  if (x->made == LIES_NONE) { // a weight lies as it is read first
-    x->made = x->base = (u8)need;
-    s->bytes += kept(t, need);
-  }
-  if (need == x->made || x->has[0] >> need & 1) return;
-  s->time_ps += p->forwards * way(t, x->base, need, s);
-  x->has[0] |= (u16)(1u << need);
-  if (x->base != LIES_SUM || t->weight) return;
-  x->base = (u8)need; // the sum is kept, not the summands
-  s->bytes += kept(t, need);
-}
-
-static void read_backward(const splits_tensor *t, live *x, u32 need, step *s) {
-  if (need == LIES_SUM || need == x->base || x->has[1] >> need & 1) return;
-  s->time_ps += way(t, x->base, need, s);
-  x->has[1] |= (u16)(1u << need);
-}
-
-static void add_gradient(const splits_tensor *t, live *x, u32 grad, step *s) {
-  const u32 was = x->grad;
-  if (was == LIES_NONE || was == grad) {
-    x->grad = (u8)grad;
-    return;
-  }
-  const u32 both = was >= LIES_PIECES ? was : grad >= LIES_PIECES ? grad : (u32)LIES_WHOLE;
-  s->time_ps += way(t, was, both, s) + way(t, grad, both, s);
-  x->grad = (u8)both;
-}
-
-static void end_tensor(const splits_tensor *t, const live *x, step *s) {
-  if (!t->weight && x->base == LIES_SUM) s->bytes += kept(t, LIES_SUM); // nobody took the sum
-  if (!t->gradient || x->grad == LIES_NONE) return;
-  if (t->weight && t->settle) {
-    s->time_ps += t->settle[x->grad];
-    s->possible = s->possible && t->settle[x->grad] >= 0;
-    if (x->grad == LIES_SUM) return;
-  }
-  s->time_ps += way(t, x->grad, x->made == LIES_SUM ? LIES_WHOLE : x->made, s);
-}
-
-static live begin_tensor(const splits_tensor *t, u32 made, step *s) {
-  if (made != LIES_NONE && made != LIES_SUM) s->bytes += kept(t, made);
-  return (live){.made = (u8)made, .base = (u8)made, .grad = LIES_NONE};
-}
-
-// One operator with one option, on the live tensors (by tensor's slot).
-static step take(const splits_problem *p, u32 op, const splits_option *o, live *of, const u32 *slot) {
-  const splits_op *x = &p->op[op];
-  step s = {o->time_ps, o->bytes, true};
-  for (u32 k = 0; k < x->nopd; k++) {
-    const splits_tensor *t = &p->tensor[x->opd[k]];
-    live *l = &of[slot[x->opd[k]]];
-    read_forward(p, t, l, o->need[k], &s);
-    if (x->again && x->again[k]) read_backward(t, l, o->need[k], &s);
-    if (t->gradient && o->grad[k] != LIES_NONE) add_gradient(t, l, o->grad[k], &s);
-  }
-  for (u32 k = 0; k < x->nres; k++) of[slot[x->res[k]]] = begin_tensor(&p->tensor[x->res[k]], o->made[k], &s);
-  return s;
-}
-
-bool splits_price(const splits_problem *p, const u16 *option, i64 *time_ps, i64 *bytes) {
-  arena *a = arena_new();
-  live *of = NEWN(a, live, p->ntensors + 1);
-  u32 *slot = NEWN(a, u32, p->ntensors + 1);
-  bool ok = true;
-  *time_ps = *bytes = 0;
-  for (u32 t = 0; t < p->ntensors; t++)
-    slot[t] = t, of[t] = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
-  for (u32 i = 0; i < p->nops && ok; i++) {
-    const step s = take(p, i, &p->op[i].option[option[i]], of, slot);
-    *time_ps += s.time_ps, *bytes += s.bytes, ok = s.possible;
-  }
-  for (u32 t = 0; t < p->ntensors && ok; t++) {
-    step s = {.possible = true};
-    if (of[t].made != LIES_NONE) end_tensor(&p->tensor[t], &of[t], &s);
-    *time_ps += s.time_ps, *bytes += s.bytes, ok = s.possible;
-  }
-  arena_free(a);
-  return ok;
-}
 
 // ---- fronts ----------------------------------------------------------------------------------------------
 static int by_time(const void *x, const void *y) {
@@ -228,12 +125,12 @@ static void extend(solver *s, u32 op, const state *from, u32 option, live *of, u
   if (h && x->tie && from->held[h - 1] && from->held[h - 1] != option + 1) return;
   memcpy(of, from->of, sizeof *of * s->nslots);
   memcpy(held, from->held, sizeof *held * s->nheld);
-  step c = take(p, op, &x->option[option], of, s->slot);
+  step c = splits_take(p, op, &x->option[option], of, s->slot);
   for (u32 k = 0; k < x->nopd + x->nres; k++) {
     const u32 t = k < x->nopd ? x->opd[k] : x->res[k - x->nopd];
     live *l = &of[s->slot[t]];
     if (s->last[t] > op + 1 || l->made == LIES_NONE) continue;
-    end_tensor(&p->tensor[t], l, &c);
+    splits_end(&p->tensor[t], l, &c);
     *l = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
   }
   if (!c.possible) return;
@@ -340,25 +237,6 @@ static bool pass(solver *s, arena *a) {
   return s->out->n > 0;
 }
 
-// What a tensor between a named operator and the others costs at most to be in another state: with that more than the
-// fastest solution, one with other named options is beaten by the fastest and conversions.
-static i64 slack_of(const solver *s) {
-  const splits_problem *p = s->p;
-  i64 slack = 0;
-  for (u32 i = 0; i < p->nops; i++) {
-    const splits_op *x = &p->op[i];
-    for (u32 k = 0; x->named && k < x->nopd + x->nres; k++) {
-      const splits_tensor *t = &p->tensor[k < x->nopd ? x->opd[k] : x->res[k - x->nopd]];
-      i64 most = 0;
-      for (u32 q = 0; q < t->nstates * t->nstates; q++) most = MAX(most, t->convert[q]);
-      i64 bytes = 0;
-      for (u32 q = 0; q < t->nstates && t->bytes; q++) bytes = MAX(bytes, t->bytes[q]);
-      slack += (p->forwards + 2) * most + cost_of(s, 0, bytes);
-    }
-  }
-  return slack;
-}
-
 static void find_rest(solver *s) {
   s->rest = ZNEWN(s->a, i64, s->p->nops + 1);
   for (u32 i = s->p->nops; i-- > 0;) {
@@ -382,7 +260,7 @@ static i64 least_cost(const solver *s) {
 // that is wanted.
 static void find_bounds(solver *s) {
   const splits_problem *p = s->p;
-  const i64 most = least_cost(s) + slack_of(s);
+  const i64 most = least_cost(s) + splits_slack(s->p, s->most.ps_per_byte);
   s->bound = most;
   if (!p->op[0].named || s->hold[0] != 1) return;
   const u32 n = p->op[0].noptions;

@@ -62,14 +62,26 @@ bool splits_class_of(const splits_model *m, const splits_instr *x, u32 letter, i
 typedef struct {
   u32 ranks, ways, data, micro, held;
   u32 zero;
+  u8 offload; // OFFLOAD_...: that lies in host memory
+  materialise_way materialise;
   bool train, again; // again: functions are computed again in the backward
   u32 recompute;     // number of the word, for comparison; marked: by function and instruction, NULL: none
   const bool *const *marked;
   optim_opts optim;
   splits_limits limits;
+  splits_method method;
+  const plan_trans *like; // of a start of chains: splits over axis `like_axis`
+  u32 nlike;
+  u8 like_axis;
 } splits_terms;
 // May the instruction be split in that way under the rules? NULL: in any.
 typedef bool splits_allowed(void *arg, const splits_instr *x, const splits_way *w, u32 ways);
+// An operator that is allowed no way, and those that it would have, by number.
+typedef struct {
+  const splits_instr *x; // NULL: there is none
+  u32 ways, nways;
+  const u8 *way;
+} splits_refusal;
 typedef struct {
   const splits_model *m;
   cost_model *k;
@@ -83,6 +95,7 @@ typedef struct {
   i64 *ps; // room for a price of every rank
   key_table convert_keys;
   VEC(const i64 *) converts;
+  splits_refusal refusal;
 } splits_prices;
 typedef struct {
   layout lay[LIES_MOST];
@@ -97,6 +110,7 @@ typedef struct {
   u32 *instr;        // by operator: number from 1 of the (first) instruction; 0: a parameter or a result
   const u8 **way;    // [operator][option]: of the (first) instruction
   splits_solution s;
+  bool walked, better; // by chains; and their solution is the better one
   u32 ncalls;
 } splits_sheet;
 bool splits_prices_open(splits_prices *x, const splits_model *m, cost_model *k, const splits_terms *t,
@@ -109,6 +123,10 @@ typedef struct {
   const splits_sheet *main;
 } splits_answer;
 const splits_answer *splits_sheets(splits_prices *x);
+// By the method of the terms (splits_method.c). False: there is no solution.
+bool splits_solve_sheet(const splits_prices *x, splits_sheet *s);
+// Does a way of the instruction split what the trans says, over as many ranks?
+bool splits_is_like(const splits_prices *x, const splits_instr *i, const splits_way *w, const plan_trans *t);
 // The choice of main's solution as splits over axis `axis` of a plan. In `a`; how many.
 u32 splits_trans(const splits_prices *x, const splits_answer *s, u32 pick, u8 axis, arena *a,
                  plan_trans **out);

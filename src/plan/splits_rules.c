@@ -13,6 +13,7 @@ typedef struct {
   u32 *degree;
   bool has_letters, has_dims, has_degrees, again;
   whole_rule whole;
+  loc at;
 } rule;
 struct splits_rules {
   u32 n;
@@ -269,7 +270,7 @@ static void read_rule(reader *r, const ynode *y, rule *w) {
   static const char *const keys[] = {"op", "node", "letters", "dims", "whole", "degrees", "recompute", NULL},
                            *const wholes[] = {"may", "never", "only", NULL},
                            *const truths[] = {"false", "true", NULL};
-  *w = (rule){0};
+  *w = (rule){.at = y->at};
   if (y->kind != Y_MAP) {
     bad(r, y, "a rule is a map");
     diag_hint(r->c, "- {op: matmul, letters: [n]}");
@@ -334,19 +335,61 @@ static bool has_dim(const rule *w, const law *l, u32 letter) {
   return false;
 }
 
+static bool allows(const rule *y, const splits_instr *x, const splits_way *w, u32 ways) {
+  const bool splits = w->kind == WAY_INDEX || w->kind == WAY_APART;
+  if (!y->match[x->fn.i][x->index]) return true;
+  const bool off = y->has_degrees && !among(y, ways); // at this degree it stays whole
+  if (splits ? off || y->whole == WHOLE_ONLY : y->whole == WHOLE_NEVER && !off && w->kind == WAY_WHOLE)
+    return false;
+  if (splits && y->has_letters && !has_letter(y, x->letter[w->letter])) return false;
+  return !splits || !y->has_dims || has_dim(y, x->l, w->letter);
+}
+
 bool splits_rules_allow(void *rules, const splits_instr *x, const splits_way *w, u32 ways) {
   const splits_rules *r = rules;
-  const bool splits = w->kind == WAY_INDEX || w->kind == WAY_APART;
-  for (u32 k = 0; k < r->n; k++) {
-    const rule *y = &r->v[k];
-    if (!y->match[x->fn.i][x->index]) continue;
-    const bool off = y->has_degrees && !among(y, ways); // at this degree it stays whole
-    if (splits ? off || y->whole == WHOLE_ONLY : y->whole == WHOLE_NEVER && !off && w->kind == WAY_WHOLE)
-      return false;
-    if (splits && y->has_letters && !has_letter(y, x->letter[w->letter])) return false;
-    if (splits && y->has_dims && !has_dim(y, x->l, w->letter)) return false;
-  }
+  for (u32 k = 0; k < r->n; k++)
+    if (!allows(&r->v[k], x, w, ways)) return false;
   return true;
+}
+
+// Do all rules but one allow it?
+static bool others_allow(const splits_rules *r, u32 but, const splits_refusal *f, u32 k) {
+  for (u32 j = 0; j < r->n; j++)
+    if (j != but && !allows(&r->v[j], f->x, &f->x->way[f->way[k]], f->ways)) return false;
+  return true;
+}
+
+// The letters of ways that only this rule leaves out; of all ways if there are none such. *whole: is one of them no split?
+static const char *left_out(const splits_rules *r, u32 by, const splits_refusal *f, bool *whole) {
+  strbuf b = {.a = ctx_arena(r->pl->src->c)};
+  bool any = false, had[256] = {false}; // by letter
+  for (u32 k = 0; k < f->nways; k++) any |= others_allow(r, by, f, k);
+  for (u32 k = 0; k < f->nways; k++) {
+    const splits_way *w = &f->x->way[f->way[k]];
+    if (any && !others_allow(r, by, f, k)) continue;
+    *whole |= w->kind == WAY_WHOLE;
+    if ((w->kind != WAY_INDEX && w->kind != WAY_APART) || had[w->letter]) continue;
+    had[w->letter] = true;
+    sb_fmt(&b, "%s%s", b.n ? ", " : "", f->x->letter[w->letter]);
+  }
+  return b.n ? sb_str(&b) : NULL;
+}
+
+void splits_rules_tell(const splits_rules *r, const splits_refusal *f) {
+  ctx *c = r->pl->src->c;
+  const func_info *fi = func_get(r->pl->src, f->x->fn);
+  u32 last = 0; // of the rules that leave out a way
+  for (u32 k = 0; k < f->nways; k++)
+    for (u32 j = last; j < r->n; j++)
+      if (!allows(&r->v[j], f->x, &f->x->way[f->way[k]], f->ways)) last = j;
+  bool whole = false;
+  const char *letters = left_out(r, last, f, &whole);
+  diag(c, E_RULES, r->v[last].at, "the rules leave %s, %s:%u, no way to be computed by %u ranks",
+       op_row_of((opcode)fi->body.v[f->x->index].op)->name, sym_str(c, fi->name), f->x->index + 1, f->ways);
+  if (letters)
+    diag_hint(c, "letters: [%s]%s", letters, whole ? ", or whole: may" : "");
+  else
+    diag_hint(c, "whole: may; nothing of it can be split %u ways", f->ways);
 }
 
 u32 splits_rules_again(const splits_rules *r, arena *a, const struct plan_again **out) {

@@ -5,6 +5,8 @@
 
 bool splits_rules_allow(void *rules, const splits_instr *x, const splits_way *w,
                         u32 ways); // a splits_allowed
+// Says (E_RULES) why an operator has no way under the rules, at the rule, with what it could be without them.
+void splits_rules_tell(const splits_rules *r, const splits_refusal *f);
 u32 splits_rules_again(const splits_rules *r, arena *a,
                        const struct plan_again **out); // what is computed again
 #endif

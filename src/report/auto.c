@@ -75,6 +75,23 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_au
   }
 }
 
+// How the splits were found.
+static const char *found(arena *a, const search_auto *s) {
+  strbuf b = {.a = a};
+  const char *chains =
+      arena_printf(a, "%s proposals a function, seed %llu",
+                   text_of(a, cell_i(CELL_INT, (i64)s->how.proposals)), (unsigned long long)s->how.seed);
+  if (s->how.method == SPLITS_MCMC)
+    sb_fmt(&b, "degrees split by Markov chains: %u (%s)", s->degrees, chains);
+  else
+    sb_fmt(&b, "degrees split by dynamic programming: %u", s->degrees);
+  if (s->how.method == SPLITS_MCMC || !s->inexact) return sb_str(&b);
+  sb_fmt(&b, " (not exact, for too many states: %u", s->inexact);
+  if (s->walked) sb_fmt(&b, "; by Markov chains too: %u, better: %u, %s", s->walked, s->better, chains);
+  sb_fmt(&b, ")");
+  return sb_str(&b);
+}
+
 void report_auto(report *r, arena *a, const prog *src, const search_about *about, const search_opts *o,
                  const search_auto *s) {
   report_fact(r, "model", "model", cell_text(about->model));
@@ -96,14 +113,17 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
   report_line(r, "", "computes %s of the time, communicates %s, idles %s",
               text_of(a, cell_x(CELL_SHARE, s->utilisation)), text_of(a, cell_x(CELL_SHARE, s->comm)),
               text_of(a, cell_x(CELL_SHARE, s->bubble)));
-  report_line(r, "certificate",
-              "hybrids searched: %u; degrees split by dynamic programming: %u%s; of them simulated, by their "
-              "estimates: %u",
-              s->hybrids.space, s->degrees,
-              s->inexact ? arena_printf(a, " (not exact, for too many states: %u)", s->inexact) : "",
-              s->simulated);
+  report_line(r, "certificate", "hybrids searched: %u; %s; of them simulated, by their estimates: %u",
+              s->hybrids.space, found(a, s), s->simulated);
   report_fact(r, "hybrids", NULL, cell_i(CELL_INT, s->hybrids.space));
   report_fact(r, "degrees", NULL, cell_i(CELL_INT, s->degrees));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->simulated));
   report_fact(r, "inexact", NULL, cell_i(CELL_INT, s->inexact));
+  report_fact(r, "method", NULL, cell_text(splits_method_names[s->how.method]));
+  report_fact(r, "chains", NULL, cell_i(CELL_INT, s->walked));
+  report_fact(r, "chains_better", NULL, cell_i(CELL_INT, s->better));
+  if (s->walked) {
+    report_fact(r, "proposals", NULL, cell_i(CELL_INT, (i64)s->how.proposals));
+    report_fact(r, "seed", NULL, cell_i(CELL_INT, (i64)s->how.seed));
+  }
 }

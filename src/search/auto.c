@@ -105,11 +105,12 @@ static int by_estimate(const void *x, const void *y) {
 // over all ranks of a stage and the stages, do not fit.
 static bool is_promising(const finding *x, const search_point *p, double weights, i64 have) {
   const strategy *s = &p->s;
+  if (!p->bound_work && x->r->time_ps && p->bound_ps > x->r->time_ps) return false;
+  if (s->offload.n || x->o->memory_bytes < 0) return true; // how much of them is on the device at a time?
   const double d = s->dp.n, states = x->o->train && x->o->optim.kind >= OPTIM_ADAM ? 4 : 0;
   const double each = 1 / (s->zero.n > 2 ? d : 1) +
                       (x->o->train ? 1 / (s->zero.n > 1 ? d : 1) + states / (s->zero.n ? d : 1) : 0);
-  if (!p->bound_work && x->r->time_ps && p->bound_ps > x->r->time_ps) return false;
-  return x->o->memory_bytes < 0 || weights * each / s->tp.n / s->pp.n <= (double)have;
+  return weights * each / s->tp.n / s->pp.n <= (double)have;
 }
 
 static double weights_of(const prog *src) {
@@ -120,7 +121,21 @@ static double weights_of(const prog *src) {
   return sum;
 }
 
-// Degrees of the search with a tensor axis, each once: what hybrids split over it is not theirs to say.
+// What hybrids split over the axis is not theirs to say: without it.
+static strategy without(const strategy *s) {
+  strategy x = *s;
+  x.sp = choice_default(CHOICE_sp), x.axial = choice_default(CHOICE_axial);
+  x.tables = choice_default(CHOICE_tables);
+  return x;
+}
+
+static bool has_candidate(const finding *x, const strategy *s) {
+  for (u32 k = x->n; k-- > 0;)
+    if (!strategy_compare(&x->v[k].s, s)) return true;
+  return false;
+}
+
+// Degrees of the search with a tensor axis, each once.
 static void find_candidates(finding *x, const search_result *all) {
   const double weights = weights_of(planner_source(x->pl));
   i64 have = x->o->memory_bytes;
@@ -129,20 +144,35 @@ static void find_candidates(finding *x, const search_result *all) {
   x->v = NEWN(x->a, candidate, all->npoints + 1);
   for (u32 k = 0; k < all->npoints; k++) {
     const strategy *s = &all->point[k].s;
-    if (s->tp.n < 2 || s->replicas.nparts || s->coshard.n > 1 || s->offload.n || s->materialise.n ||
-        s->tp_stages.nparts)
-      continue;
-    if (s->sp.n || !choice_same(s->tables, choice_default(CHOICE_tables))) continue;
+    if (s->tp.n < 2 || s->replicas.nparts || s->coshard.n > 1 || s->tp_stages.nparts) continue;
     if (!is_promising(x, &all->point[k], weights, have)) continue;
     candidate *c = &x->v[x->n];
-    *c = (candidate){.s = *s};
-    const hybrid_opts h = options(x, s);
-    if (!policy_auto(x->x, x->a, &h, &c->plan)) continue;
+    *c = (candidate){.s = without(s)};
+    const hybrid_opts h = options(x, &c->s);
+    if (has_candidate(x, &c->s) || !policy_auto(x->x, x->a, &h, &c->plan)) continue;
     x->r->points += c->plan.points, x->r->inexact += !c->plan.exact;
+    x->r->walked += c->plan.walked, x->r->better += c->plan.better;
     x->n++;
   }
   x->r->degrees = x->n;
   qsort(x->v, x->n, sizeof *x->v, by_estimate);
+}
+
+// What was said that no automatic plan has, if every plan of the search has it. False and a located diagnostic: there is such.
+static bool goes_with_auto(ctx *c, const search_opts *o) {
+  static const char plain[] = "splits are of operators, over one axis of one degree";
+  static const choice_unfit unfit[] = {
+      {CHOICE_replicas, NULL, plain, "replicas=none, or leave out --auto"},
+      {CHOICE_tp_stages, NULL, plain, "tp.stages=equal, or leave out --auto"},
+      {CHOICE_coshard, NULL, "parts are cut before operators are split", "coshard=1, or leave out --auto"}};
+  strategy s = strategy_default();
+  for (u32 k = 0; k < COUNT_OF(unfit); k++) {
+    const choice_set *said = &o->space.of[unfit[k].id];
+    bool may = !said->said || said->all;
+    for (u32 j = 0; j < said->n && !may; j++) may = choice_same(said->v[j], choice_default(unfit[k].id));
+    if (!may) s.of[unfit[k].id] = said->v[0];
+  }
+  return strategy_goes_with(c, &o->space, &s, "--auto", unfit, COUNT_OF(unfit));
 }
 
 // What does not fit gets the fastest split that does, with so many bytes less than there are for what the estimate does not
@@ -154,6 +184,7 @@ static bool make_fit(finding *x, candidate *c, i64 less) {
   auto_plan p;
   if (!policy_auto_within(x->x, x->a, &h, &p) || !p.fits) return false;
   x->r->points += p.points, x->r->inexact += !p.exact && c->plan.exact;
+  x->r->walked += p.walked && !c->plan.walked, x->r->better += p.better && !c->plan.better;
   c->plan = p;
   return true;
 }
@@ -161,8 +192,7 @@ static bool make_fit(finding *x, candidate *c, i64 less) {
 // The degrees, microbatches and storage of the best hybrid are worth it in any case.
 static bool has_degrees_of_best(const finding *x, const candidate *c) {
   if (!x->r->hybrids.nfit) return false;
-  strategy best = x->r->hybrids.point[0].s;
-  best.sp = choice_default(CHOICE_sp), best.tables = choice_default(CHOICE_tables);
+  const strategy best = without(&x->r->hybrids.point[0].s);
   return !strategy_compare(&best, &c->s);
 }
 
@@ -203,30 +233,35 @@ static void search_same(finding *x, const cost_opts *costs) {
 }
 
 bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *costs, const search_opts *o,
-                     const splits_rules *rules, search_auto *r) {
+                     const auto_opts *how, search_auto *r) {
   ctx *c = planner_source(pl)->c;
   const u32 before = diag_count(c);
+  if (!goes_with_auto(c, o)) return false;
   search_opts all = *o;
   all.top = MAX(o->top, 1), all.plain = true;
   static const choice_id also[] = {CHOICE_sp, CHOICE_tables}; // what hybrids may split over the axis
   for (u32 k = 0; k < COUNT_OF(also); k++)
     if (!all.space.of[also[k]].said) all.space.of[also[k]] = (choice_set){.said = true, .all = true};
-  *r = (search_auto){0};
+  *r = (search_auto){.how = *how};
+  if (!r->how.proposals) r->how.proposals = SPLITS_PROPOSALS;
   finding x = {.pl = pl, .a = a, .m = m, .o = &all, .r = r, .k = cost_model_new(c, a, m, costs)};
   if (!x.k) return false;
   const bool any = search_run(c, a, planner_source(pl), m, costs, &all, &r->hybrids);
   if (!any && !r->hybrids.npoints) return false;
   const u32 said = diag_count(c);
-  if (any && !rules) {
+  if (any && !how->rules) {
     const search_point *p = &r->hybrids.point[0];
     r->s = p->s, r->time_ps = p->time_ps, r->alone_ps = p->alone_ps, r->peak_bytes = p->peak_bytes;
     r->utilisation = p->utilisation, r->comm = p->comm, r->bubble = p->bubble;
   }
-  x.x = policy_auto_new(pl, o->train, rules);
+  x.x = policy_auto_new(pl, o->train, &r->how);
   find_candidates(&x, &r->hybrids);
   try_all(&x);
-  policy_auto_free(x.x);
   diag_truncate(c, said);
+  if (!r->degrees && !r->time_ps) diag_truncate(c, before);
+  const bool told = !r->degrees && !r->time_ps && policy_auto_tell(x.x);
+  policy_auto_free(x.x);
+  if (told) return false;
   if (!r->time_ps && any) {
     diag_truncate(c, before);
     diag(c, E_NO_PLAN, (loc){0},

@@ -195,10 +195,12 @@ typedef struct {
       simulated; // degrees (with microbatches, storage, recomputation) that were compared; simulated plans
   u64 points;    // that the dynamic programs looked at
   u32 inexact;   // of the degrees: so many whose dynamic program hit its limits
+  u32 walked, better; // of the degrees: split by Markov chains; so many by the better for it
+  auto_opts how;
 } search_auto;
 // Everything is in `a`. False and diagnostics: no plan fits, or what was said leaves none.
 bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *costs, const search_opts *o,
-                     const splits_rules *rules, search_auto *r);
+                     const auto_opts *how, search_auto *r);
 
 // The options of policy_hybrid that a point stands for.
 hybrid_opts search_hybrid(const search_opts *o, const search_point *p);

@@ -1,5 +1,5 @@
-// splits.c - the dynamic program of splits.h against all assignments of random problems, each costed by the definition in the
-// header (not by the program's own steps); and automatic plans against hybrids of the same degrees, both simulated.
+// splits.c - both solvers of splits.h, the dynamic program and the stochastic one, against all assignments of random problems, each costed
+// by the definition in the header (not by the program's own steps); and automatic plans against hybrids of the same degrees, both simulated.
 #include "plan/plan.h"
 #include "search/search.h"
 #include "front/front.h"
@@ -12,7 +12,7 @@ static u64 R;
 static i64 few(i64 n) { return (i64)(rng_next(&R) % (u64)n); }
 
 // ---- random problems ------------------------------------------------------------------------------------------
-enum { OPS = 8, TENSORS = 20, STATES = 4, OPTIONS = 4, OPERANDS = 3 };
+enum { OPS = 8, TENSORS = 3 * OPS, STATES = 4, OPTIONS = 4, OPERANDS = 3 };
 typedef struct {
   splits_problem p;
   splits_op op[OPS];
@@ -248,10 +248,100 @@ TEST(the_least_is_that_of_all_assignments) {
   }
 }
 
+// ---- the stochastic solver --------------------------------------------------------------------------------------
+// Of all changes that were accepted: has every one the cost that the definition gives it?
+typedef struct {
+  const problem *x;
+  u32 moves, wrong;
+} witness;
+
+static void watch(void *arg, const u16 *option, i64 time_ps, i64 bytes, bool possible) {
+  witness *w = arg;
+  i64 ps, held;
+  const bool ok = cost_of(w->x, option, &ps, &held);
+  w->moves++;
+  w->wrong += ok != possible || !agree(w->x, option) || (ok && (ps != time_ps || held != bytes));
+}
+
+// With proposals enough it finds the best of all assignments, and of named options the best for each choice that matters: what it
+// tells is no worse than what a front of the fastest has. Incremental costs are the costs of the definition.
+TEST(markov_chains_find_the_least) {
+  static found all[1 << 14];
+  R = 13;
+  u32 solved = 0, moves = 0;
+  for (u32 round = 0; round < 600; round++) {
+    problem x;
+    make_problem(&x);
+    const u32 n = enumerate(&x, all);
+    const double price = few(2) ? 0 : (double)few(100) / 16;
+    double best = INFINITY, got = INFINITY;
+    for (u32 k = 0; k < n; k++) best = fmin(best, (double)all[k].ps + price * (double)all[k].bytes);
+    if (!n) continue;
+    const found *from = &all[few(n)]; // a start at random, in place of what the dynamic program would give
+    arena *a = arena_new();
+    splits_solution s;
+    witness w = {.x = &x};
+    const splits_solution start = {.n = 1, .v = &(splits_choice){from->ps, from->bytes, from->pick}};
+    const splits_limits l = {
+        .ps_per_byte = price, .seed = round, .proposals = 6000, .known = &start, .moved = watch, .arg = &w};
+    const bool any = splits_walk(a, &x.p, &l, &s);
+    bool right = any;
+    for (u32 k = 0; right && k < s.n; k++) {
+      i64 ps = 0, bytes = 0;
+      right = agree(&x, s.v[k].option) && cost_of(&x, s.v[k].option, &ps, &bytes) && ps == s.v[k].time_ps &&
+              bytes == s.v[k].bytes;
+      const double told = (double)ps + price * (double)bytes;
+      got = fmin(got, told);
+      for (u32 j = 0; right && j < n; j++) // the least of those with its named options
+        right = !same_named(&x, all[j].pick, s.v[k].option) ||
+                told <= (double)all[j].ps + price * (double)all[j].bytes;
+    }
+    solved += any, moves += w.moves;
+    CHECK_EQ_I64(w.wrong, 0);
+    arena_free(a);
+    if (!CHECK_MSG(right && got <= best, "round %u of seed 13: %g, %g", round, got, best)) break;
+  }
+  CHECK(solved > 400 && moves > 100000);
+}
+
+static u64 digest(const problem *x, const splits_solution *s) {
+  u64 h = hash_bytes(&s->points, sizeof s->points, s->n);
+  for (u32 k = 0; k < s->n; k++) h = hash_bytes(s->v[k].option, sizeof *s->v[k].option * x->p.nops, h);
+  return h;
+}
+
+// The same seed gives the same; no start is better than the answer, whatever there is of proposals.
+TEST(markov_chains_keep_their_starts) {
+  R = 14;
+  u32 differ = 0;
+  for (u32 round = 0; round < 300; round++) {
+    problem x;
+    make_problem(&x);
+    arena *a = arena_new();
+    splits_solution known, s, t;
+    u16 prefer[OPS];
+    for (u32 i = 0; i < x.p.nops; i++) prefer[i] = (u16)few(x.op[i].noptions + 1);
+    const splits_limits thin = {.fastest = true, .states = 1 + (u32)few(3)};
+    const bool has = splits_solve(a, &x.p, &thin, &known);
+    const splits_limits l = {
+        .seed = round % 7, .proposals = 1 + (u64)few(40), .prefer = prefer, .known = has ? &known : NULL};
+    const bool any = splits_walk(a, &x.p, &l, &s), again = splits_walk(a, &x.p, &l, &t);
+    CHECK(any == again && (!any || digest(&x, &s) == digest(&x, &t)));
+    CHECK(any || !has);
+    if (any && has) CHECK(s.v[0].time_ps <= known.v[0].time_ps);
+    splits_limits other = l;
+    other.seed += 100;
+    if (any && splits_walk(a, &x.p, &other, &t)) differ += digest(&x, &s) != digest(&x, &t);
+    arena_free(a);
+  }
+  CHECK_MSG(differ > 20, "%u answers of another seed differ", differ);
+}
+
 // ---- plans of models ----------------------------------------------------------------------------------------------
 // Simulated, an automatic answer is no slower than any hybrid of the same degrees; it is what the whole program says, and
 // computes what the model computes.
-static void hold_model(const char *model, i64 batch, i64 seq, const char *spec, const char *line) {
+static void hold_model(const char *model, i64 batch, i64 seq, const char *spec, const char *line,
+                       splits_method method) {
   ctx *c = ctx_new();
   arena *a = arena_new();
   prog *src = front_load(c, model, &(front_opts){.batch = batch, .seq = seq, .loss = true});
@@ -262,7 +352,8 @@ static void hold_model(const char *model, i64 batch, i64 seq, const char *spec, 
   search_auto r;
   REQUIRE(strategy_parse(c, a, line, &o.space));
   const cost_opts costs = {0};
-  if (CHECK_MSG(search_auto_run(pl, a, m, &costs, &o, NULL, &r), "%s: %s", model, diag_render(c, a))) {
+  const auto_opts how = {.method = method, .proposals = 2000};
+  if (CHECK_MSG(search_auto_run(pl, a, m, &costs, &o, &how, &r), "%s: %s", model, diag_render(c, a))) {
     CHECK_MSG(!r.has_same || r.time_ps <= r.same.time_ps, "%s: slower than a hybrid of its degrees", model);
     CHECK_MSG(!r.hybrids.nfit || r.time_ps <= r.hybrids.point[0].time_ps, "%s: slower than a hybrid", model);
     search_point at = {.s = r.s};
@@ -298,11 +389,20 @@ static void hold_model(const char *model, i64 batch, i64 seq, const char *spec, 
 }
 
 TEST(no_hybrid_is_faster) {
-  static const char one[] = "1x4 v100", two[] = "2x2 v100 nvlink=100GB/s ib=100Gb/s";
-  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "dp=1,2 tp=2,4 recompute=none");
-  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=255", 8, 16, two, "tp=2,4 zero=0 recompute=none");
-  hold_model("llama2-7b:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=2,4 mb=1,2 zero=0");
-  hold_model("bert-base:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=4 zero=0");
-  hold_model("t5-small:layers=2,hidden=64,heads=4,vocab=256", 4, 16, one, "tp=2,4 mb=1,2 zero=0");
-  hold_model("mlp-xs", 64, 0, two, "tp=2,4 zero=0 recompute=none");
+  static const char one[] = "1x4 v100 pcie=16GB/s hostmem=64GiB",
+                    two[] = "2x2 v100 nvlink=100GB/s ib=100Gb/s";
+  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "dp=1,2 tp=2,4 recompute=none",
+             SPLITS_BOTH);
+  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=255", 8, 16, two, "tp=2,4 zero=0 recompute=none",
+             SPLITS_BOTH);
+  hold_model("llama2-7b:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=2,4 mb=1,2 zero=0",
+             SPLITS_BOTH);
+  hold_model("bert-base:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=4 zero=0", SPLITS_BOTH);
+  hold_model("t5-small:layers=2,hidden=64,heads=4,vocab=256", 4, 16, one, "tp=2,4 mb=1,2 zero=0",
+             SPLITS_BOTH);
+  hold_model("mlp-xs", 64, 0, two, "tp=2,4 zero=0 recompute=none", SPLITS_BOTH);
+  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one,
+             "tp=2,4 mb=1 zero=0 materialise=p2p offload=acts+states", SPLITS_BOTH);
+  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, two, "tp=2,4 zero=0", SPLITS_MCMC);
+  hold_model("t5-small:layers=2,hidden=64,heads=4,vocab=256", 4, 16, one, "tp=4 mb=1,2 zero=0", SPLITS_MCMC);
 }

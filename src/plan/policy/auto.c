@@ -10,7 +10,7 @@
 #include "plan/splits_rules.h"
 #include <math.h>
 
-enum { MARKED_WORDS = 8, DOUBLINGS = 16, HALVINGS = 5 };
+enum { MARKED_WORDS = 8, PRICES = 11, HALVINGS = 5 };
 enum { FRONT_STATES = 2048, FRONT_POINTS = 256, FRONT_STEPS = 1 << 16 };
 
 // What was solved, for degrees that differ in nothing that its prices depend on.
@@ -18,19 +18,27 @@ typedef struct {
   splits_prices p;
   const splits_answer *answer; // NULL: there is none
 } solved;
+// What a hybrid splits over so many tensor ranks: one of the starts of chains.
+typedef struct {
+  u32 ways, n;
+  u8 axis;
+  const plan_trans *v;
+} like;
 struct splitter {
   planner *pl;
   arena *a;
   const splits_model *m;
   const splits_rules *rules;
+  auto_opts how;
   VEC(solved *) known;
+  VEC(like) likes;
   const bool *const *marked[MARKED_WORDS]; // by word of `recompute`
 };
 
-splitter *policy_auto_new(planner *pl, bool train, const splits_rules *rules) {
+splitter *policy_auto_new(planner *pl, bool train, const auto_opts *how) {
   arena *a = arena_new();
   splitter *x = NEW(a, splitter);
-  *x = (splitter){.pl = pl, .a = a, .m = splits_model_new(pl, a, train), .rules = rules};
+  *x = (splitter){.pl = pl, .a = a, .m = splits_model_new(pl, a, train), .rules = how->rules, .how = *how};
   return x;
 }
 
@@ -115,18 +123,21 @@ static bool cut(const hybrid_opts *o, arena *a, const layers *l, auto_plan *out)
     for (u32 k = at; k < cuts.end[q]; k++) own += l->fixed[k] + l->kept[k] * MIN(s->pp.n - q, s->mb.n);
     out->bytes = MAX(out->bytes, own);
   }
-  if (!s->layers.nparts) out->layers = (choice_value){.nparts = s->pp.n, .part = part};
+  if (!s->layers.nparts && s->v.n == 1) out->layers = (choice_value){.nparts = s->pp.n, .part = part};
   out->time_ps = cuts.total_ps;
   return fits;
 }
 
 static bool try_choice(const splits_prices *p, const splits_terms *t, const splits_answer *s, u32 pick,
                        const hybrid_opts *o, arena *a, auto_plan *out) {
-  layers l;
+  layers l, all;
   out->bytes = 0;
   l.n = splits_layers(p, t, s, pick, a, &l.time_ps, &l.fixed, &l.kept);
   const bool fits = cut(o, a, &l, out);
-  out->time_ps += end_ps(o, weights_of(o, &l));
+  splits_terms here = *t; // as if everything lay on the device
+  here.offload = 0;
+  all.n = splits_layers(p, &here, s, pick, a, &all.time_ps, &all.fixed, &all.kept);
+  out->time_ps += end_ps(o, weights_of(o, &all));
   return fits;
 }
 
@@ -173,28 +184,56 @@ static const bool *const *marked_of(splitter *x, const hybrid_opts *o) {
   return x->marked[word] = (const bool *const *)of;
 }
 
+// Where no hybrid can be made there is no such start.
+static const like *like_of(splitter *x, const hybrid_opts *o) {
+  for (u32 k = 0; k < x->likes.n; k++)
+    if (x->likes.v[k].ways == o->s.tp.n) return &x->likes.v[k];
+  ctx *c = x->pl->src->c;
+  const u32 before = diag_count(c);
+  const plan *pn = policy_unordered(x->pl, x->a, o);
+  like y = {.ways = o->s.tp.n};
+  diag_truncate(c, before);
+  if (pn) y.n = pn->ntrans, y.v = pn->trans;
+  for (u32 k = 0; pn && k < pn->naxes; k++)
+    if (pn->axes[k].name.i == sym_of(c, "tp").i) y.axis = (u8)(k + 1);
+  like *kept = vec_push(x->a, &x->likes);
+  *kept = y;
+  return kept;
+}
+
 static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_limits *l) {
   const strategy *s = &o->s;
-  return (splits_terms){.ranks = s->dp.n * s->tp.n * s->pp.n,
+  static const like none;
+  const like *y = x->how.method == SPLITS_EXACT ? &none : like_of(x, o);
+  splits_limits limits = *l;
+  limits.seed = x->how.seed, limits.proposals = x->how.proposals;
+  return (splits_terms){.method = x->how.method,
+                        .like = y->v,
+                        .nlike = y->n,
+                        .like_axis = y->axis,
+                        .ranks = s->dp.n * s->tp.n * s->pp.n,
                         .ways = s->tp.n,
                         .data = s->dp.n,
                         .micro = s->mb.n,
                         .held = o->train ? MIN(s->pp.n, s->mb.n) : 1,
                         .zero = s->zero.n,
+                        .offload = (u8)s->offload.n,
+                        .materialise = (materialise_way)s->materialise.n,
                         .train = o->train,
                         .again = choice_is(CHOICE_recompute, s->recompute, "full"),
                         .recompute = s->recompute.n,
                         .marked = marked_of(x, o),
                         .optim = o->optim,
-                        .limits = *l};
+                        .limits = limits};
 }
 
 static bool same_prices(const splits_terms *x, const splits_terms *y) {
   const bool same = x->ranks == y->ranks && x->ways == y->ways && x->data == y->data &&
                     x->micro == y->micro && x->recompute == y->recompute &&
-                    x->limits.fastest == y->limits.fastest && x->limits.ps_per_byte == y->limits.ps_per_byte;
+                    x->materialise == y->materialise && x->limits.fastest == y->limits.fastest &&
+                    x->limits.ps_per_byte == y->limits.ps_per_byte;
   const bool alone = x->limits.fastest && x->limits.ps_per_byte == 0; // else bytes count
-  return same && (alone || (x->held == y->held && x->zero == y->zero));
+  return same && (alone || (x->held == y->held && x->zero == y->zero && x->offload == y->offload));
 }
 
 // Solved, kept until the splitter goes.
@@ -210,14 +249,27 @@ static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *
   return y;
 }
 
+bool policy_auto_tell(const splitter *x) {
+  for (u32 k = 0; k < x->known.n && x->rules; k++) {
+    const splits_refusal *f = &x->known.v[k]->p.refusal;
+    if (!f->x) continue;
+    splits_rules_tell(x->rules, f);
+    return true;
+  }
+  return false;
+}
+
 static bool solve(splitter *x, arena *a, const hybrid_opts *o, const splits_limits *l, auto_plan *out) {
   const splits_terms t = terms_of(x, o, l);
   const solved *y = solved_of(x, o, &t);
   for (u32 k = 0; y->answer && k < y->answer->main->s.n; k++) {
-    auto_plan now = {.exact = y->answer->main->s.exact, .points = y->answer->main->s.points};
-    for (u32 f = 1; f < planner_funcs(x->pl); f++)
-      if (y->answer->fn[f].s.n)
-        now.points += y->answer->fn[f].s.points, now.exact &= y->answer->fn[f].s.exact;
+    auto_plan now = {.exact = true};
+    for (u32 f = 1; f < planner_funcs(x->pl); f++) { // main is one of them
+      const splits_sheet *of = &y->answer->fn[f];
+      if (!of->s.n) continue;
+      now.points += of->s.points, now.exact &= of->s.exact;
+      now.walked |= of->walked, now.better |= of->better;
+    }
     now.fits = try_choice(&y->p, &t, y->answer, k, o, a, &now);
     if (k && !now.fits && now.bytes >= out->bytes) continue;
     *out = now;
@@ -233,8 +285,8 @@ bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
   return solve(x, a, o, &(splits_limits){.fastest = true}, out);
 }
 
-// The whole front, where there are few steps to it. Else bytes at a price: the least price at which the best split fits, by doubling
-// and then halving the ratio. The result is one of the solutions that nothing beats in time and bytes, either way.
+// The whole front, where there are few steps to it. Else bytes at a price: the least price at which the best split fits, by factors of
+// four and then halving the ratio. The result is one of the solutions that nothing beats in time and bytes, either way.
 bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
   if (!policy_auto(x, a, o, out) || out->fits) return out->nrows > 0;
   const strategy *s = &o->s;
@@ -247,12 +299,18 @@ bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *
     if (now.fits || now.bytes < out->bytes) *out = now;
     return true;
   }
-  for (u32 k = 0; k < DOUBLINGS && fits == 0; k++, price *= 4) {
+  // The dearest first: what does not fit at that price fits at none.
+  const double dearest = price * pow(4, PRICES);
+  now = (auto_plan){.layers = s->layers};
+  if (!solve(x, a, o, &(splits_limits){.fastest = true, .ps_per_byte = dearest}, &now)) return true;
+  if (now.fits || now.bytes < out->bytes) *out = now;
+  if (!now.fits) return true;
+  for (u32 k = 0; k < PRICES && fits == 0; k++, price *= 4) {
     now = (auto_plan){.layers = s->layers};
     if (!solve(x, a, o, &(splits_limits){.fastest = true, .ps_per_byte = price}, &now)) return true;
     if (now.fits) fits = price;
     if (!now.fits) below = price;
-    if (now.fits || now.bytes < out->bytes) *out = now;
+    if (now.fits) *out = now;
   }
   for (u32 k = 0; k < HALVINGS && fits > 0; k++) {
     const double between = below > 0 ? sqrt(below * fits) : fits / 2;

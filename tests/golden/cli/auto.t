@@ -70,7 +70,10 @@ $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy
   "hybrids": 12,
   "degrees": 3,
   "simulated": 3,
-  "inexact": 0
+  "inexact": 0,
+  "method": "both",
+  "chains": 0,
+  "chains_better": 0
 }
 ## The better one is the answer.
 $ heddle plan gpt2 --batch 8 --train --machine '1x4 v100' --strategy 'mb=1 zero=0 recompute=none' --auto | tail -8
@@ -98,6 +101,122 @@ $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --tra
 $ grep -A1 recompute: auto.plan
 recompute:
   - {in: layer, instr: 15, op: softmax}
+## Markov chains: with as many threads as there are, the same seed gives the same plan.
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method mcmc --proposals 2000 --seed 5 -o p.plan | tail -7
+                      strategy            time         samples    memory
+automatic             dp=1 tp=2 pp=1  879.6 us  1.00x  9,095/s  2.65 MiB
+hybrid, same degrees  dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
+hybrid, any degrees   dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
+
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
+certificate  hybrids searched: 12; degrees split by Markov chains: 3 (2,000 proposals a function, seed 5); of them simulated, by their estimates: 3
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method mcmc --proposals 2000 --seed 5 --threads 1 -o q.plan | tail -1
+certificate  hybrids searched: 12; degrees split by Markov chains: 3 (2,000 proposals a function, seed 5); of them simulated, by their estimates: 3
+$ sed 1d p.plan >p; sed 1d q.plan | cmp p -
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method exact -o q.plan | tail -7
+                      strategy            time         samples    memory
+automatic             dp=1 tp=2 pp=1  879.6 us  1.00x  9,095/s  2.65 MiB
+hybrid, same degrees  dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
+hybrid, any degrees   dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
+
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
+certificate  hybrids searched: 12; degrees split by dynamic programming: 3; of them simulated, by their estimates: 3
+$ heddle verify gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan p.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+## They join in where the dynamic program gives up states, and keep to rules.
+$ heddle plan alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8 --batch 4 --seq 8 --train --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none' --auto --proposals 3000 | tail -1
+certificate  hybrids searched: 4; degrees split by dynamic programming: 1 (not exact, for too many states: 1; by Markov chains too: 1, better: 0, 3,000 proposals a function, seed 0); of them simulated, by their estimates: 1
+$ heddle plan alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8 --batch 4 --seq 8 --train --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none' --auto --method exact | tail -1
+certificate  hybrids searched: 4; degrees split by dynamic programming: 1 (not exact, for too many states: 1); of them simulated, by their estimates: 1
+$ printf 'rules:\n  - {op: matmul, letters: [n, k], whole: never}\n  - {op: layernorm, whole: only}\n' >r.yaml
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --constraints r.yaml | grep 'matmul\|layernorm'
+layer         1  layernorm      ln1.g, ln1.b    whole
+layer         2  matmul         attn.qkv        n, dimension 1 of operand 1       4
+layer        18  matmul         attn.out        k, dimension 2 of operand 0       4
+layer        21  layernorm      ln2.g, ln2.b    whole
+layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
+layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
+main          7  layernorm      ln_f.g, ln_f.b  whole
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --json | tail -11
+  ],
+  "hybrids": 12,
+  "degrees": 3,
+  "simulated": 3,
+  "inexact": 3,
+  "method": "mcmc",
+  "chains": 3,
+  "chains_better": 0,
+  "proposals": 2000,
+  "seed": 0
+}
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0 recompute=none' --auto --method mcmc --proposals 20000 --memory-limit 2MB | grep '^automatic'
+automatic             dp=1 tp=2 pp=1  987.0 us  1.00x  8,105/s  1.63 MiB
+$ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --auto --method mcm
+error[E0801]: unknown method `mcm`: exact, mcmc or both
+  hint: did you mean `mcmc`?
+[2]
+$ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --auto --method exact --seed 3
+error[E0801]: --seed is of Markov chains, which --method exact does without
+  hint: --method mcmc
+[2]
+$ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --proposals 3
+error[E0801]: --proposals is for --auto
+  hint: add --auto
+[2]
+$ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --auto --proposals 0
+error[E0801]: --proposals must be an integer, 1 or more; got '0'
+[2]
+## Choices that are about something else than splits: automatic plans have them, too.
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 dp=2 tp=2 offload=params+grads+states+acts' --auto -o a.plan | grep '^automatic'
+automatic             dp=2 tp=2 pp=1 mb=2 offload=params+grads+states+acts  4.891 ms  1.00x  1,636/s  3.06 MiB
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 dp=2 tp=2 materialise=p2p' --auto -o a.plan | grep '^automatic'
+automatic             dp=2 tp=2 pp=1 mb=2 materialise=p2p  4.145 ms  1.00x  1,930/s  5.17 MiB
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 dp=2 tp=2 sync=ps' --auto -o a.plan | grep '^automatic'
+automatic             dp=2 tp=2 pp=1 mb=2 sync=ps  3.638 ms  1.00x  2,199/s  4.08 MiB
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 pp=2 tp=2 schedule=zb-v overlap=none' --auto -o a.plan | grep '^automatic'
+automatic             dp=1 tp=2 pp=2 mb=2 v=2 schedule=zb-v overlap=none  2.259 ms  1.00x  3,541/s  4.03 MiB
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 pp=2 tp=2 v=2 schedule=interleaved' --auto -o a.plan | grep '^automatic'
+automatic             dp=1 tp=2 pp=2 mb=2 v=2 schedule=interleaved  2.378 ms  1.00x  3,364/s  4.01 MiB
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
+verdict    equal: the plan computes what the model computes
+## What hybrids split over the axis is theirs alone; what no automatic plan has is refused.
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'tp=4 zero=0 recompute=none mb=1 sp' --auto | grep '^automatic\|^hybrid'
+automatic             dp=1 tp=4 pp=1     1.630 ms  1.00x  4,907/s  4.49 MiB
+hybrid, same degrees  dp=1 tp=4 pp=1 sp  2.546 ms  1.56x  3,142/s  1.18 MiB
+hybrid, any degrees   dp=1 tp=4 pp=1 sp  2.546 ms  1.56x  3,142/s  1.18 MiB
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'tp=4 coshard=2' --auto
+error[E0509]: coshard=2 does not go with --auto: parts are cut before operators are split
+  --> --strategy:1:6
+   1 | tp=4 coshard=2
+     |      ^
+  hint: coshard=1, or leave out --auto
+[2]
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'tp.stages=2/4 pp=2' --auto
+error[E0509]: tp.stages=2/4 does not go with --auto: splits are of operators, over one axis of one degree
+  --> --strategy:1:1
+   1 | tp.stages=2/4 pp=2
+     | ^
+  hint: tp.stages=equal, or leave out --auto
+[2]
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'replicas=2x1+2x1' --auto
+error[E0509]: replicas=2x1+2x1 does not go with --auto: splits are of operators, over one axis of one degree
+  --> --strategy:1:1
+   1 | replicas=2x1+2x1
+     | ^
+  hint: replicas=none, or leave out --auto
+[2]
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'tp=4 mb=1 coshard=1,2 zero=0 recompute=none' --auto | grep '^automatic\|^hybrid'
+automatic             dp=1 tp=4 pp=1  1.630 ms  1.00x  4,907/s  4.49 MiB
+hybrid, same degrees  dp=1 tp=4 pp=1  1.940 ms  1.19x  4,124/s  1.63 MiB
+hybrid, any degrees   dp=1 tp=4 pp=1  1.940 ms  1.19x  4,124/s  1.63 MiB
 ## What is wrong with them.
 $ printf 'rules:\n  - {op: matmull, letters: [n]}\n  - {node: atn.qkv, whole: only}\n  - {op: matmul, letters: [q]}\n  - {op: softmax, letters: [c, d]}\n' >bad.yaml
 $ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints bad.yaml
@@ -174,17 +293,66 @@ error[E0101]: cannot read 'none.yaml': No such file or directory
 [1]
 $ printf 'rules:\n  - {op: matmul, letters: [], whole: never}\n' >r.yaml
 $ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints r.yaml
-error[E0506]: no automatic plan fits and keeps the rules: of 0 degrees with a tensor axis, 0 were simulated
-  hint: degrees with tp > 1: --strategy 'tp=2'
+error[E0513]: the rules leave matmul, layer:2, no way to be computed by 2 ranks
+  --> r.yaml:2:5
+   2 |   - {op: matmul, letters: [], whole: never}
+     |     ^
+  hint: letters: [a, m, k, n], or whole: may
 [1]
 $ heddle plan gpt2 --machine '1x2 v100' --constraints r.yaml
 error[E0801]: --constraints is for --auto
-  hint: heddle plan MODEL --auto --constraints FILE
+  hint: add --auto
 [2]
 $ heddle plan gpt2 --machine '1x2 v100' --auto --why tp=2
 error[E0801]: --why does not go with --auto
   hint: leave out one of them
 [2]
+## Which dimensions, at which degrees, what is computed again: each rule alone.
+$ printf 'rules:\n  - {op: matmul, dims: [[1, 1]], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
+layer         2  matmul         attn.qkv        n, dimension 1 of operand 1       4
+layer        18  matmul         attn.out        n, dimension 1 of operand 1      64
+layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
+layer        25  matmul         mlp.down        n, dimension 1 of operand 1      64
+$ printf 'rules:\n  - {op: matmul, dims: [[1, 0]], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
+layer         2  matmul         attn.qkv        k, dimension 2 of operand 0      64
+layer        18  matmul         attn.out        k, dimension 2 of operand 0       4
+layer        22  matmul         mlp.up          k, dimension 2 of operand 0      64
+layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
+$ printf 'rules:\n  - {op: matmul, degrees: [2], letters: [n], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
+layer         2  matmul         attn.qkv        n, dimension 1 of operand 1       4
+layer        18  matmul         attn.out        n, dimension 1 of operand 1      64
+layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
+layer        25  matmul         mlp.down        n, dimension 1 of operand 1      64
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --strategy 'tp=4 mb=1 recompute=none' | grep matmul
+layer         2  matmul         attn.qkv        whole
+layer        18  matmul         attn.out        whole
+layer        22  matmul         mlp.up          whole
+layer        25  matmul         mlp.down        whole
+## gelu keeps 8 x 16 x 256 numbers of 4 bytes a layer, of two layers: 256 KiB less where it is computed again.
+$ printf 'rules:\n  - {op: gelu, whole: only}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' --json | grep -o '"plan": "automatic".*peak_bytes": [0-9]*' | grep -o '[0-9]*$'
+2782720
+$ printf 'rules:\n  - {op: gelu, whole: only, recompute: true}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' --json | grep -o '"plan": "automatic".*peak_bytes": [0-9]*' | grep -o '[0-9]*$'
+2520576
+## What can be met by nothing, and the nearest that works.
+$ printf 'rules:\n  - {op: matmul, letters: [m], whole: never}\n  - {op: matmul, letters: [n], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none'
+error[E0513]: the rules leave matmul, layer:2, no way to be computed by 2 ranks
+  --> r.yaml:3:5
+   3 |   - {op: matmul, letters: [n], whole: never}
+     |     ^
+  hint: letters: [m]
+[1]
+$ sed -i 's/\[n\]/[m]/' r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
+layer         2  matmul         attn.qkv        m, dimension 1 of operand 0      16
+layer        18  matmul         attn.out        m, dimension 1 of operand 0      16
+layer        22  matmul         mlp.up          m, dimension 1 of operand 0      16
+layer        25  matmul         mlp.down        m, dimension 1 of operand 0      16
+$ printf 'rules:\n  - {op: gelu, letters: [a], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --strategy 'tp=4 mb=8 recompute=none'
+error[E0513]: the rules leave gelu, layer:24, no way to be computed by 4 ranks
+  --> r.yaml:2:5
+   2 |   - {op: gelu, letters: [a], whole: never}
+     |     ^
+  hint: letters: [b, c], or whole: may
+[1]
 ## whole and sum in plan files.
 $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 dp=1' -o p.plan | head -1
 model         mlp-xs:layers=2
