@@ -267,6 +267,13 @@ static bool over_time(const py *w, const instr *i) {
   return false;
 }
 
+static bool over_part(const py *w, const instr *i) {
+  const attr *over = attr_get(attrs_get(w->p, i->at), A_over);
+  for (u32 k = 0; over && k < over->n; k++)
+    if (py_part(w, w->ranks, over->u.axes[k])) return true;
+  return false;
+}
+
 static void put_collective(py_scope *s, const instr *i) {
   py *w = s->w;
   if (over_time(w, i)) {
@@ -274,6 +281,12 @@ static void put_collective(py_scope *s, const instr *i) {
       put_partial_in_time(s, i);
     else
       py_refuse(w, i->where, "%s over microbatches cannot be exported", op_row_of((opcode)i->op)->name);
+    return;
+  }
+  if (w->moves[s->id.i] && over_part(w, i)) {
+    py_refuse(w, i->where, "%s over a part of an axis, another from call to call, cannot be exported",
+              op_row_of((opcode)i->op)->name);
+    py_refuse_hint(w, true, "a function for each group that it is called on");
     return;
   }
   name_results(s, i, true);
@@ -323,6 +336,7 @@ static bool in_own_group(py_scope *s, const instr *i) {
 
 void py_instr(py_scope *s, const instr *i) {
   if (s->w->failed || !in_own_group(s, i)) return;
+  s->w->ranks = s->id.i == s->w->p->main.i ? i->g : s->w->runs_on[s->id.i];
   tell_node(s, i);
   tell_choice(s, i);
   switch (i->op) {
@@ -368,7 +382,7 @@ void py_function(py *w, func f) {
   const strbuf before = w->text;
   strbuf params = {.a = w->a};
   w->text = (strbuf){.a = w->a};
-  w->told = 0;
+  w->told = 0, w->ranks = w->runs_on[f.i];
   const char **item = NEWN(w->a, const char *, s.f->nparams + AXES_MAX);
   u32 n = 0;
   for (value v = 1; v <= s.f->nparams; v++) item[n++] = py_value(&s, v);

@@ -11,10 +11,11 @@ typedef struct { // those of one scope, each once
   VEC(const char *) used;
   VEC(u32) numbered; // beside used: the last number that made a name like it unique
 } py_names;
-typedef struct { // process groups: the ranks along some axes
+typedef struct { // process groups: the ranks along some axes, or at some coordinates of these
   const char *name;
   u32 n;
   u8 axis[MESH_AXES];
+  const group_axis *only[MESH_AXES]; // NULL: at all
 } py_axes;
 
 typedef struct { // ends of uneven pieces
@@ -33,11 +34,15 @@ typedef struct {
   const u32 (*site)[2]; // by function: one that calls it, and by which instruction; 0: nobody does
   const u32 (*last)[2]; // the last that does
   uses *uses;           // by function; begin NULL: not yet known
-  u32 patience;         // of the search for a value's weight
-  u32 *ncalls;          // by function
-  u64 *times;           // by function: bit x, it must be told where it is on the temporal axis x
-  u64 told;             // of the function at hand
-  u8 loop;              // the temporal axis whose coordinate is the variable of a loop; 0: none
+  group *runs_on;       // by function: the group of its first call
+  const bool
+      *moves;   // by function: other calls are at other coordinates of an axis of which a group has a part
+  group ranks;  // of the instruction at hand; 0: unknown
+  u32 patience; // of the search for a value's weight
+  u32 *ncalls;  // by function
+  u64 *times;   // by function: bit x, it must be told where it is on the temporal axis x
+  u64 told;     // of the function at hand
+  u8 loop;      // the temporal axis whose coordinate is the variable of a loop; 0: none
   VEC(py_axes) axes;
   VEC(py_table) tables;
   VEC(const char *) channels;
@@ -73,8 +78,10 @@ bool py_local(py *w, const type_info *t, loc where);
 void py_extent(py *w, const type_info *t, u32 dim, strbuf *b); // on this rank: "16", "extent(PIECES_33, TP)"
 void py_extents(py *w, const type_info *t, strbuf *b);         // "(8, 16)"
 void py_stride(py *w, const lay_split *s, i64 stride, strbuf *b); // the stride, or the name of the pieces
-const char *py_axes_of(py *w, const u8 *axes, u32 n);             // the name of the process group: "TP"
-const char *py_mesh_of(py *w, u8 axis);                           // the name of its mesh
+const char *py_axes_of(py *w, const u8 *axes, u32 n); // the name of the process group: "TP"; within w->ranks
+// The part of an axis that a group has; NULL: all of it, or one coordinate.
+const group_axis *py_part(const py *w, group g, u8 axis);
+const char *py_mesh_of(py *w, u8 axis); // the name of its mesh
 // The axes among `over` of more than one rank that split the tensor in `cut` but not in `whole`, or with cut NULL of
 // more than one rank in the order of the mesh; in the order in which they are cut. Their number.
 u32 py_order(py *w, const type_info *cut, const u8 *over, u32 n, u8 *axes);

@@ -329,9 +329,25 @@ static bool is_for(const writing *x, const char *where) {
          strchr(" |", said[1 + strlen(want)]);
 }
 
+// What choices of a plan put in that has no row.
+static const struct {
+  u16 op;
+  const char *with, *what, *instead; // with: an attribute
+} unwritten[] = {
+    {OP_reduce, "server", "gradients that one rank sums (sync=ps) cannot be exported", "sync=allreduce"},
+    {OP_broadcast, "server", "weights that one rank has (sync=ps) cannot be exported", "sync=allreduce"},
+};
+
 static bool no_row(writing *x) {
   py *w = x->s->w;
   const bool first = !w->failed;
+  for (u32 k = 0; k < COUNT_OF(unwritten); k++) {
+    const char *with = unwritten[k].with;
+    if (unwritten[k].op != x->i->op || !attr_get(x->at, attr_find(with, strlen(with)))) continue;
+    py_refuse(w, x->i->where, "%s", unwritten[k].what);
+    py_refuse_hint(w, first, unwritten[k].instead);
+    return false;
+  }
   py_refuse(w, x->i->where, "%s cannot be written in PyTorch", op_row_of((opcode)x->i->op)->name);
   py_refuse_hint(w, first, "operators that can: docs/export.md");
   return false;

@@ -99,19 +99,39 @@ static const char *place_here(py *w, const u8 *axes, u32 n) {
   return sb_str(&b);
 }
 
+const group_axis *py_part(const py *w, group g, u8 axis) {
+  const group_info *i = g.i ? group_get(w->p->sp, g) : NULL;
+  for (u32 k = 0; i && k < i->naxes; k++)
+    if (i->axis[k].axis == axis && i->axis[k].at == -2) return &i->axis[k];
+  return NULL;
+}
+
+static bool same_part(const group_axis *x, const group_axis *y) {
+  return x == y || (x && y && x->nonly == y->nonly && !memcmp(x->only, y->only, x->nonly * sizeof *x->only));
+}
+
+static bool is_named(const py *w, const py_axes *x, const u8 *axes, u32 n) {
+  bool same = x->n == n && !memcmp(x->axis, axes, n);
+  for (u32 k = 0; same && k < n; k++) same = same_part(x->only[k], py_part(w, w->ranks, axes[k]));
+  return same;
+}
+
 const char *py_axes_of(py *w, const u8 *axes, u32 n) {
   if (w->here) return place_here(w, axes, n);
   for (u32 k = 0; k < w->axes.n; k++)
-    if (w->axes.v[k].n == n && !memcmp(w->axes.v[k].axis, axes, n)) return w->axes.v[k].name;
+    if (is_named(w, &w->axes.v[k], axes, n)) return w->axes.v[k].name;
   strbuf b = {.a = w->a};
   for (u32 k = 0; k < n; k++) {
     if (k) sb_char(&b, '_');
     for (const char *s = sym_str(w->c, axis_get(w->p->sp, axes[k])->name); *s; s++)
       sb_char(&b, *s >= 'a' && *s <= 'z' ? (char)(*s - 'a' + 'A') : *s);
+    const group_axis *part = py_part(w, w->ranks, axes[k]);
+    for (u32 j = 0; part && j < part->nonly; j++) sb_fmt(&b, "_%u", part->only[j]);
   }
   py_axes *x = vec_push(w->a, &w->axes);
   *x = (py_axes){.name = py_name(w, &w->global, sb_str(&b)), .n = n};
   memcpy(x->axis, axes, n);
+  for (u32 k = 0; k < n; k++) x->only[k] = py_part(w, w->ranks, axes[k]);
   return x->name;
 }
 

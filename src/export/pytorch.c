@@ -47,6 +47,34 @@ static void find_sites(py *w, const u32 *order, u32 n) {
   w->site = (const u32(*)[2])site, w->last = (const u32(*)[2])last;
 }
 
+static bool same_parts(const py *w, group x, group y) {
+  if (x.i == y.i) return true;
+  for (u8 k = 1; k <= axis_count(w->p->sp); k++) {
+    const group_axis *a = py_part(w, x, k), *b = py_part(w, y, k);
+    if (!a != !b || (a && (a->nonly != b->nonly || memcmp(a->only, b->only, a->nonly * sizeof *a->only))))
+      return false;
+  }
+  return true;
+}
+
+// On which group functions run; callers first.
+static void find_groups(py *w, const u32 *order, u32 n) {
+  bool *moves = ZNEWN(w->a, bool, w->p->funcs.n);
+  w->runs_on = ZNEWN(w->a, group, w->p->funcs.n);
+  for (u32 k = n; k-- > 0;) {
+    const func_info *f = func_get(w->p, (func){order[k]});
+    for (u32 j = 0; j < f->body.n; j++) {
+      const instr *i = &f->body.v[j];
+      const group g = i->g.i ? i->g : w->runs_on[order[k]];
+      if (i->op != OP_call) continue;
+      group *at = &w->runs_on[i->callee.i];
+      if (!at->i) *at = g;
+      moves[i->callee.i] |= moves[order[k]] || !same_parts(w, *at, g);
+    }
+  }
+  w->moves = moves;
+}
+
 // ---- the top -------------------------------------------------------------------------------------------
 static void put_mesh_words(const py *w, mesh m, strbuf *b) {
   const mesh_info *x = mesh_get(w->p->sp, m);
@@ -107,6 +135,13 @@ static void put_meshes(py *w) {
       sb_put(&b, ", ");
       py_quote(&b, sym_str(w->c, axis_get(sp, x->axis[j])->name));
     }
+    for (u32 j = 0; j < x->n; j++) {
+      if (!x->only[j]) continue;
+      i64 *at = NEWN(w->a, i64, x->only[j]->nonly);
+      for (u32 i = 0; i < x->only[j]->nonly; i++) at[i] = x->only[j]->only[i];
+      sb_fmt(&b, ", %s=", sym_str(w->c, axis_get(sp, x->axis[j])->name));
+      py_ints(&b, at, x->only[j]->nonly, false);
+    }
     py_put(w, 0, "%s = Axes(%s%s)", x->name, py_mesh_of(w, x->axis[0]), sb_str(&b));
   }
   py_tables(w);
@@ -125,13 +160,14 @@ const char *export_pytorch(const prog *p, arena *a, const export_about *about) {
   py *w = py_open(p, a, false);
   u32 n;
   const u32 *order = ir_call_order(p, a, &n);
-  find_sites(w, order, n);
+  find_sites(w, order, n), find_groups(w, order, n);
   for (u32 k = 0; k < n; k++)
     if (order[k] != p->main.i)
       w->funcs[order[k]] = py_name(w, &w->global, sym_str(w->c, func_get(p, (func){order[k]})->name));
   for (u32 k = 0; k < n && !w->failed; k++)
     if (order[k] != p->main.i) py_function(w, (func){order[k]});
   if (!w->failed) py_step(w);
+  w->ranks = (group){0};
   if (!w->failed) py_parameters(w);
   if (w->failed) return NULL;
   strbuf out = {.a = a};

@@ -32,16 +32,19 @@ class Mesh:
 
 
 class Axes:
-    """The ranks that differ from this one along some axes of a mesh only: a process group and this rank's place in it."""
+    """The ranks that differ from this one along some axes of a mesh only, or along a part of them: a process group and this rank's
+    place in it."""
 
     groups = {}
 
-    def __init__(self, mesh, *names):
-        axes = list(mesh.sizes)
-        self.sizes = [mesh.sizes[name] for name in names]
+    def __init__(self, mesh, *names, **only):
+        axes, grid = list(mesh.sizes), mesh.ranks
+        for name, at in only.items():
+            grid = grid.index_select(axes.index(name), torch.tensor(at))
+        self.sizes = [len(only[name]) if name in only else mesh.sizes[name] for name in names]
         order = [k for k, name in enumerate(axes) if name not in names] + [axes.index(name) for name in names]
         self.ranks, self.at, self.group = [RANK], 0, None
-        for ranks in mesh.ranks.permute(order).reshape(-1, math.prod(self.sizes)).tolist():
+        for ranks in grid.permute(order).reshape(-1, math.prod(self.sizes)).tolist():
             members = tuple(sorted(ranks))
             if members not in Axes.groups:
                 Axes.groups[members] = dist.new_group(members)

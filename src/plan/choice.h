@@ -148,6 +148,8 @@ typedef struct {
 // False, with a diagnostic at the first of them that is there: "... does not go with BESIDE".
 bool strategy_goes_with(ctx *c, const strategy_set *set, const strategy *s, const char *beside,
                         const choice_unfit *v, u32 n);
+// Does everything go with updates between tasks? `beside` says so.
+bool strategy_updates_between(ctx *c, const strategy *s, const char *beside);
 bool choice_is_list(choice_value x);      // of numbers
 bool choice_has_two_ways(choice_value x); // of schedule: it runs two replicas of its own
 

@@ -585,6 +585,10 @@ static const choice_unfit beside_stale[] = {
      "offload=none, or schedule=1f1b"},
 };
 
+bool strategy_updates_between(ctx *c, const strategy *s, const char *beside) {
+  return strategy_goes_with(c, NULL, s, beside, beside_stale, COUNT_OF(beside_stale));
+}
+
 static bool settle_stale(ctx *c, const strategy_set *set, bool train, const strategy *s) {
   if (choice_file(s->schedule) || !choice_applies(CHOICE_schedule, s, train)) return true;
   const sched_row *r = sched_row_of(s->schedule.n);

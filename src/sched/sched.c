@@ -189,6 +189,73 @@ bool sched_equal(const sched *a, const sched *b) {
   return true;
 }
 
+// ---- whose it is -----------------------------------------------------------------------------------
+bool sched_has_versions(const sched *s) {
+  for (u32 p = 0; p < s->nplaces; p++)
+    for (u32 i = 0; i < s->seq[p].n; i++)
+      if (s->seq[p].v[i].version) return true;
+  return false;
+}
+
+// Where a schedule is not another one: tasks of all places that are the same up to there.
+typedef struct {
+  u64 same;
+  u32 place, index; // of the first that is not
+} likeness;
+
+static likeness likeness_of(const sched *a, const sched *b) {
+  likeness x = {.place = UINT32_MAX};
+  for (u32 p = 0; p < MIN(a->nplaces, b->nplaces); p++) {
+    const sched_seq *v = &a->seq[p], *w = &b->seq[p];
+    u32 i = 0;
+    while (i < MIN(v->n, w->n) && v->v[i].mb == w->v[i].mb && task_bits(&v->v[i]) == task_bits(&w->v[i])) i++;
+    if (x.place == UINT32_MAX && i < MAX(v->n, w->n)) x.place = p, x.index = i;
+    x.same += i;
+  }
+  return x;
+}
+
+static task_name name_at(const sched *s, u32 place, u32 i) {
+  return i < s->seq[place].n ? name_of(&s->seq[place].v[i]) : (task_name){"nothing"};
+}
+
+const sched_row *sched_row_of_versions(ctx *c, const sched *s, const char *name, sched_shape *shape,
+                                       loc where) {
+  arena *a = arena_new();
+  const sched *nearest = NULL;
+  const sched_row *nearest_row = NULL, *found = NULL;
+  const u32 before = diag_count(c);
+  likeness x = {0};
+  for (u32 k = 0; k < COUNT_OF(rows) && !found; k++) {
+    const sched_row *r = &rows[k].row;
+    for (u32 g = 1; r->weights != WEIGHTS_ONE && g <= (r->group ? shape->micro : 1) && !found; g++) {
+      sched_shape own = *shape;
+      own.group = r->group ? g : 0;
+      if (r->group && (g < shape->places || shape->micro % g)) continue;
+      const sched *made = sched_make(c, a, r->name, &own, where);
+      const likeness y = made ? likeness_of(s, made) : (likeness){0};
+      if (made && sched_equal(s, made)) found = r, shape->group = own.group;
+      if (made && (!nearest || y.same > x.same)) nearest = made, nearest_row = r, x = y;
+    }
+  }
+  diag_truncate(c, before);
+  if (!found && nearest && x.place != UINT32_MAX)
+    diag(c, E_PLAN, where,
+         "%s has several versions of weights, and is not the schedule %s, which says when they are updated: "
+         "place "
+         "%u runs %s as its task %u, not %s",
+         name, nearest_row->name, x.place, name_at(s, x.place, x.index).s, x.index + 1,
+         name_at(nearest, x.place, x.index).s);
+  else if (!found)
+    diag(c, E_PLAN, where,
+         "%s has several versions of weights, and is none of the schedules that say when they are updated",
+         name);
+  if (!found)
+    diag_hint(c, "schedule=%s, or tasks without versions", nearest_row ? nearest_row->name : "pipedream");
+  arena_free(a);
+  return found;
+}
+
 // ---- making one ---------------------------------------------------------------------------------------
 typedef struct {
   near_name near;

@@ -194,6 +194,11 @@ const sched *sched_read(ctx *c, arena *a, const char *path, loc where); // a fil
 // Has a schedule from text the figures of a shape (those that are not 0; groups it has none)? E_PLAN at
 // `where` calls it `name` and tells both.
 bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *shape, loc where);
+// Do tasks of it read several versions of weights? Then whose schedule is it, one of the rows that update between tasks?
+// shape: its figures; the group becomes the row's. NULL: nobody's, with E_PLAN at `where`, which calls it `name`.
+bool sched_has_versions(const sched *s);
+const sched_row *sched_row_of_versions(ctx *c, const sched *s, const char *name, sched_shape *shape,
+                                       loc where);
 
 // ---- checks and the merge -----------------------------------------------------------------------------
 // Does every (stage, replica, microbatch of it) run forward once, and backward (B, or I and W) once if there is any

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #define GPT "gpt2:layers=4,hidden=16,heads=2,vocab=32"
+#define EVO                                                                                                  \
+  "alphafold2:layers=2,hidden=16,heads=2,head_dim=8,ffn=24,vocab=12,msa=2,pair=16,positions=8,recycle=3"
 #define MLP "mlp-xs:layers=4,hidden=16"
 typedef struct {
   const char *model;
@@ -42,6 +44,15 @@ static const one all[] = {
     {GPT, 8, 8, "tp=2 pp=2 mb=2 tp.stages=2/1", "sgd", NULL},
     {GPT, 8, 8, "replicas=2x1+1x1 mb=2", "sgd", NULL},
     {GPT, 8, 8, "dp=2 coshard=2", "sgd", NULL},
+    {GPT, 8, 8, "pp=2 mb=4 schedule=dualpipe", "sgd", NULL},
+    {GPT, 8, 8, "pp=2 mb=4 schedule=gems", "sgd", NULL},
+    {GPT, 8, 8, "pp=2 mb=4 schedule=interlaced-block", "sgd", NULL},
+    {GPT, 8, 8, "pp=4 mb=8 schedule=pipedream", "momentum", NULL},
+    {GPT, 8, 8, "pp=2 mb=4 schedule=pipedream-2bw", "adam", NULL},
+    {GPT, 8, 8, "pp=2 dp=2 mb=2 materialise=intra", "sgd", NULL},
+    {GPT, 8, 8, "pp=4 mb=4", "adam", NULL}, // two of four have the table
+    {EVO, 8, 4, "tp=2 axial", "sgd", NULL},
+    {EVO, 8, 4, "pp=2 mb=4 schedule=3f1b", "sgd", NULL},
     {"llama2-70b:layers=2,hidden=16,heads=4,ffn=32,vocab=32", 4, 8, "tp=2 sp", "sgd", NULL},
     {"moe-8x125m:layers=2,hidden=16,heads=2,vocab=32,experts=2", 4, 8, "tp=2", "sgd", NULL},
     {"resnet50:hidden=4,vocab=8", 4, 32, "dp=2", "sgd", NULL},

@@ -17,12 +17,9 @@ static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc a
   const char *lacks = s->npasses > 1 ? "several passes of the forward (p1)" : NULL;
   for (u32 k = 0; k < s->nreplicas * s->nstages && !lacks; k++)
     if (s->at[k].n > 1) lacks = "a stage on several places";
-  for (u32 p = 0; p < s->nplaces; p++)
-    for (u32 i = 0; i < s->seq[p].n && !lacks; i++)
-      if (s->seq[p].v[i].version) lacks = "several versions of the weights (v1)";
   if (lacks) {
     diag(c, E_PLAN, at, "%s has %s, which plans do not support", name, lacks);
-    diag_hint(c, "use a schedule with one pass, one version, and every stage of a replica on one place");
+    diag_hint(c, "use a schedule with one pass, and every stage of a replica on one place");
     return false;
   }
   if (s->backward == train) return true;
@@ -115,26 +112,37 @@ bool policy_schedule_fits(ctx *c, const strategy *s, bool train) {
   return sched_possible(c, sched_row_of(s->schedule.n), &form, (loc){0});
 }
 
+// A file with versions of weights is the schedule of a row, which says when they are updated.
+static bool says_updates(ctx *c, plan *pn, const sched *s, const strategy *of, sched_shape *form, loc at) {
+  const char *path = of->schedule.path;
+  if (!sched_has_versions(s)) return true;
+  pn->made.row = sched_row_of_versions(c, s, path, form, at);
+  return pn->made.row && strategy_updates_between(c, of, path);
+}
+
 bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const hybrid_opts *o, loc at,
                      const sched **file) {
   ctx *c = planner_source(pl)->c;
-  const sched_shape form = shape_of(s, pn->train);
+  sched_shape form = shape_of(s, pn->train);
   const char *path = s->schedule.path;
   const sched *made = NULL;
   schedule_file from = {0};
-  if (path) {
-    if (!from_file(c, a, o->files, path, &form, at, &from)) return false;
+  if (!path)
+    pn->made.row = sched_row_of(s->schedule.n);
+  else if (!from_file(c, a, o->files, path, &form, at, &from) ||
+           !says_updates(c, pn, from.file, s, &form, at))
+    return false;
+  if (!pn->made.row) {
     pn->made.file = made = from.planned;
     pn->made.key = made->key, pn->made.live = plan_live(a, made);
   } else {
-    pn->made.row = sched_row_of(s->schedule.n);
     pn->made.key = planner_schedule_key(pl, pn->made.row, &form, at, &pn->made.live);
     if (!pn->made.key) return false;
   }
   *file = from.file;
   pn->made.shape = form, pn->nseqs = form.places;
-  if (o->no_order || (!path && plan_unrolls(pn->made.row))) return true; // policy_unrolled
-  if (!path) made = sched_make(c, a, pn->made.row->name, &form, at);
+  if (o->no_order || (pn->made.row && plan_unrolls(pn->made.row))) return true; // policy_unrolled
+  if (pn->made.row) made = sched_make(c, a, pn->made.row->name, &form, at);
   pn->seqs = made ? arena_dup(a, made->seq, made->nplaces * sizeof *made->seq) : NULL;
   return made != NULL;
 }

@@ -320,6 +320,29 @@ error[E0514]: uneven pieces in several intervals, or cut again, cannot be export
   --> gpt2: layer/attention
   hint: dp.shares=equal tp.shares=equal, or mb=1
 [1]
+## What only some choices put into a program is refused by their name.
+$ heddle export gpt2:layers=2,hidden=16,heads=2,vocab=32 --batch 8 --seq 8 --train --strategy 'dp=2 sync=ps'
+error[E0514]: gradients that one rank sums (sync=ps) cannot be exported
+  --> gpt2
+  hint: sync=allreduce
+[1]
+$ heddle export gpt2:layers=2,hidden=16,heads=2,vocab=32 --batch 8 --seq 8 --train --strategy 'dp=2 tp=2 materialise=p2p'
+error[E0514]: summands that are sent one by one cannot be exported
+  --> gpt2: layer/attention
+  hint: materialise=intra sums by collectives
+[1]
+## A weight of the first and the last stage: its gradients are summed by these two of four alone.
+$ heddle export gpt2:layers=4,hidden=16,heads=2,vocab=32 --batch 8 --seq 8 --train --strategy 'pp=4 mb=8 schedule=pipedream' | grep -e '= Axes(' -e 'all_reduce(d_wte'
+PP_0_3 = Axes(MESH, "pp", pp=(0, 3))
+PP = Axes(MESH, "pp")
+    d_wte = all_reduce(d_wte.clone(), PP_0_3)
+$ printf 'mesh @m [pp=4]\nfunc @sum(%%x: f32[4]+pp) -> (f32[4]) {\n  %%y = all_reduce %%x over pp\n  return %%y\n}\nfunc @main(%%x: f32[4]+pp @m[pp={0,3}], %%y: f32[4]+pp @m[pp={1,2}]) -> (f32[4] @m[pp={0,3}], f32[4] @m[pp={1,2}]) {\n  %%a = call @sum(%%x) @m[pp={0,3}]\n  %%b = call @sum(%%y) @m[pp={1,2}]\n  return %%a, %%b\n}\n' > parts.heddle; heddle export parts.heddle
+error[E0514]: all_reduce over a part of an axis, another from call to call, cannot be exported
+  --> parts.heddle:3:8
+   3 |   %y = all_reduce %x over pp
+     |        ^
+  hint: a function for each group that it is called on
+[1]
 $ heddle export examples/distir/fig9_zero.heddle
 error[E0514]: reduce cannot be written in PyTorch
   --> examples/distir/fig9_zero.heddle:65:10

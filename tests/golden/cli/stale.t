@@ -66,6 +66,35 @@ verdict    equal: the plan computes what one device does with the same staleness
 $ heddle verify bert-base:layers=4,hidden=32,heads=4,vocab=64 --seq 16 --batch 16 --train --strategy "pp=2 mb=8 tp=2 tp.stages=2/1 schedule=2bw" | grep -e ^plan -e ^verdict
 plan       dp=1 tp=2 pp=2 mb=8 schedule=pipedream-2bw tp.stages=2/1
 verdict    equal: the plan computes what one device does with the same staleness
+## As text and back.
+$ heddle schedule pipedream --pp 3 --mb 6 >pd.csv; heddle schedule 2bw --pp 2 --mb 8 --group 4 >2bw.csv; heddle schedule pd.csv --csv | cmp - pd.csv
+error[E0801]: `heddle schedule` has no option --csv
+  hint: did you mean --v?
+cmp: EOF on - which is empty
+[1]
+$ heddle verify gpt2:layers=3,hidden=32,heads=4,vocab=64 --seq 16 --batch 6 --train --strategy "pp=3 mb=6 schedule=pd.csv" | grep -e ^plan -e ^verdict
+plan       dp=1 tp=1 pp=3 mb=6 schedule=pd.csv
+verdict    equal: the plan computes what one device does with the same staleness
+$ heddle sim mlp-xs --batch 16 --train --machine dgx-2 --strategy "pp=2 mb=8 schedule=2bw.csv" | grep -e ^plan -e ^schedule -e ^time -e '^one step'
+plan            dp=1 tp=1 pp=2 mb=8 schedule=2bw.csv
+time per step   2.060 ms
+one step alone  2.060 ms
+$ heddle sim mlp-xs --batch 16 --train --machine dgx-2 --strategy "pp=2 mb=8 schedule=2bw group=4" | grep -e ^plan -e ^schedule -e ^time -e '^one step'
+plan            dp=1 tp=1 pp=2 mb=8 schedule=pipedream-2bw group=4
+schedule        pipedream-2bw
+time per step   2.021 ms
+one step alone  2.173 ms
+$ sed 's/1B2v1/1B2/' pd.csv >wrong.csv; heddle sim mlp-xs --batch 6 --train --machine dgx-2 --strategy "pp=3 mb=6 schedule=wrong.csv"
+error[E0501]: wrong.csv has several versions of weights, and is not the schedule pipedream, which says when they are updated: place 1 runs 1B2 as its task 7, not 1B2v1
+  --> --strategy:1:11
+   1 | pp=3 mb=6 schedule=wrong.csv
+     |           ^
+  hint: schedule=pipedream, or tasks without versions
+[1]
+$ heddle sim mlp-xs --batch 12 --train --machine dgx-2 --strategy "dp=2 pp=3 mb=6 zero=3 schedule=pd.csv"
+error[E0509]: zero=3 does not go with pd.csv: each update needs the whole gradient of its microbatches, and tasks whole versions
+  hint: zero=1, or schedule=1f1b
+[2]
 $ heddle sim mlp-xs --batch 16 --train --machine dgx-2 --strategy "dp=2 pp=2 mb=4 zero=2 schedule=2bw"
 error[E0509]: zero=2 does not go with schedule=pipedream-2bw: each update needs the whole gradient of its microbatches, and tasks whole versions
   --> --strategy:1:16
