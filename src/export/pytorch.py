@@ -477,6 +477,42 @@ def gather_nd(x, index, batch_dims):
     return x[tuple(places)]
 
 
+def scatter_nd(x, index, value, scatter):
+    """Slices of x at index tuples, replaced, or combined with what is there."""
+    n = index.shape[-1]
+    at = torch.zeros(index.shape[:-1], dtype=torch.int64, device=x.device)
+    for k in range(n):
+        at = at * x.shape[k] + index[..., k] % x.shape[k]
+    y = x.reshape(math.prod(x.shape[:n]), -1).clone()
+    at, value = at.view(-1), value.reshape(at.numel(), -1)
+    if scatter == "none":
+        y[at] = value
+    else:
+        how = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}[scatter]
+        y = y.scatter_reduce(0, at.unsqueeze(1).expand(value.shape), value, how)
+    return y.view(x.shape)
+
+
+def reverse(x, length, axis, batch):
+    """The first length[b] elements along the axis in reverse order, where b counts along `batch`."""
+    axis, batch = axis % x.dim(), batch % x.dim()
+    at = torch.arange(x.shape[axis], device=x.device).view(*[-1 if k == axis else 1 for k in range(x.dim())])
+    length = length.view(*[-1 if k == batch else 1 for k in range(x.dim())])
+    return x.gather(axis, torch.where(at < length, length - 1 - at, at).expand(x.shape))
+
+
+def depth_to_space(x, size):
+    """Channels to blocks of pixels, of channels that count faster than places in a block."""
+    n, c, h, w = x.shape
+    c //= size * size
+    return x.reshape(n, size, size, c, h, w).permute(0, 3, 4, 1, 5, 2).reshape(n, c, h * size, w * size)
+
+
+def hardmax(x, axis):
+    """1 at the first largest, else 0."""
+    return torch.zeros_like(x).scatter(axis, x.argmax(axis, keepdim=True), 1.0)
+
+
 def one_hot(index, size, axis, dtype):
     axis %= index.dim() + 1
     y = torch.arange(size, device=DEVICE).view(*[-1 if k == axis else 1 for k in range(index.dim() + 1)])
@@ -665,6 +701,12 @@ def rmsnorm_dx(dy, x, g, axis, eps):
 def rmsnorm_dg(dy, x, axis, eps):
     h = normalised(x, last_dims(x, axis), eps, False)[0]
     return (dy * h).flatten(0, axis % x.dim() - 1).sum(0) if axis % x.dim() else dy * h
+
+
+def lrn(x, size, alpha, beta, value):
+    """Local response normalisation: by the squares of `size` channels around each."""
+    square = F.pad(x.square().movedim(1, -1), ((size - 1) // 2, size // 2)).unfold(-1, size, 1).sum(-1)
+    return x / (value + alpha / size * square.movedim(-1, 1)) ** beta
 
 
 def by_channel(g, x):

@@ -179,13 +179,24 @@ static const u16 rows[] = {
 #undef PT
 };
 
-// One operator with its example, as a program of one process; its inputs and its results.
-static bool prepare_row(opcode op, const char *folder) {
+// Attributes that the examples do not have.
+static const struct {
+  u16 op;
+  const char *attributes;
+} others[] = {{OP_depth_to_space, "size=4, mode=\"CRD\""},
+              {OP_lrn, "size=4, alpha=0.5"},
+              {OP_scatter_nd, "scatter=\"add\""},
+              {OP_scatter_nd, "scatter=\"max\""},
+              {OP_reverse, "axis=2"},
+              {OP_hardmax, "axis=0"}};
+
+// One operator with its example, or with other attributes, as a program of one process; its inputs and its results.
+static bool prepare_row(opcode op, const char *attributes, const char *folder) {
   ctx *c = ctx_new();
   arena *a = ctx_arena(c);
   char path[256];
   const op_example e = op_example_of(a, op);
-  const application_text text = {e.shapes, e.attributes, DT_F32};
+  const application_text text = {e.shapes, attributes ? attributes : e.attributes, DT_F32};
   prog *p = ir_application(c, op, &text);
   const char *py =
       p ? export_program(p, a, "pytorch", &(export_about){op_row_of(op)->name, NULL, NULL, NULL}) : NULL;
@@ -224,19 +235,21 @@ static bool prepare_row(opcode op, const char *folder) {
 
 TEST(export_rows_give_what_the_kernels_give) {
   char dir[] = "/tmp/heddle-export-XXXXXX", folders[16384] = "--single", line[1024] = "", command[128];
-  u16 ready[COUNT_OF(rows)];
+  u16 ready[COUNT_OF(rows) + COUNT_OF(others)];
   size_t n = 0, at = strlen(folders);
   FILE *f = driver("", line, sizeof line);
   if (!f) SKIP("no python3 with torch (Debian: python3-torch)");
   pclose(f);
   REQUIRE(mkdtemp(dir));
-  for (size_t k = 0; k < COUNT_OF(rows); k++) {
+  for (size_t k = 0; k < COUNT_OF(rows) + COUNT_OF(others); k++) {
     char folder[64];
-    if (k && rows[k] == rows[k - 1]) continue;
-    snprintf(folder, sizeof folder, "%s/%s", dir, op_row_of((opcode)rows[k])->name);
-    if (!prepare_row((opcode)rows[k], folder)) continue;
+    const bool other = k >= COUNT_OF(rows);
+    const u16 op = other ? others[k - COUNT_OF(rows)].op : rows[k];
+    if (k && !other && op == rows[k - 1]) continue;
+    snprintf(folder, sizeof folder, "%s/%s.%zu", dir, op_row_of((opcode)op)->name, k);
+    if (!prepare_row((opcode)op, other ? others[k - COUNT_OF(rows)].attributes : NULL, folder)) continue;
     at += (size_t)snprintf(folders + at, sizeof folders - at, " %s", folder);
-    ready[n++] = rows[k];
+    ready[n++] = op;
   }
   f = driver(folders, line, sizeof line);
   REQUIRE(f);

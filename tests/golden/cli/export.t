@@ -308,10 +308,10 @@ $ heddle export mlp-xs --to jax
 error[E0801]: unknown format 'jax'
   hint: pytorch, profile-pytorch
 [2]
-$ printf 'func @main(%%x: f32[4,8,6,6]) -> (f32[4,8,6,6]) {\n  %%y = lrn %%x {size=3}\n  return %%y\n}\n' > lrn.heddle; heddle export lrn.heddle
-error[E0514]: lrn cannot be written in PyTorch
-  --> lrn.heddle:2:8
-   2 |   %y = lrn %x {size=3}
+$ printf 'func @main(%%x: f32[4,8,6,6]) -> (i64[4,8,5,5]) {\n  %%y = maxpool_arg %%x {window=[2,2]}\n  return %%y\n}\n' > pool.heddle; heddle export pool.heddle
+error[E0514]: maxpool_arg cannot be written in PyTorch
+  --> pool.heddle:2:8
+   2 |   %y = maxpool_arg %x {window=[2,2]}
      |        ^
   hint: operators that can: docs/export.md
 [1]
@@ -354,3 +354,21 @@ $ heddle export mlp-xs --strategy 'dp=2' --plan best.plan
 error[E0801]: --strategy cannot be combined with --plan: the plan file decides it
   hint: leave it out, or edit the plan file (docs/plans.md)
 [2]
+## What lies in host memory is copied where it is used.
+$ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --optimizer momentum --strategy 'dp=2 offload=states+acts' | grep -E '^def (stage|update)|to_host\(|to_device\(|host=True'
+def stage_fwd(weights, x, z):
+    relu_5 = to_host(relu)
+    relu_6 = to_host(relu_3)
+    sub_2 = to_host(sub)
+def stage_bwd(weights, x, saved, full):
+    sub_2 = to_device(sub)
+    relu_3 = to_device(relu)
+    relu_4 = to_device(relu_2)
+def update(h_0_w, h_1_w, d_h_0_w, d_h_1_w, h_0_w_m, h_1_w_m):
+    h_0_w_m = to_device(w["h.0.w.m"])
+    h_1_w_m = to_device(w["h.1.w.m"])
+    w["h.0.w.m"] = to_host(momentum_2)
+    w["h.1.w.m"] = to_host(momentum_3)
+            p[f"h.{i}.w.m"] = Stored((8, 8), f32, "state", host=True)
+def to_host(x):
+def to_device(x):

@@ -87,15 +87,15 @@ EVENTS = [
 ]
 NOT_MEASURED = {}
 ## Operators that PyTorch has not, or not so, are named.
-$ printf 'mesh @m [x=2]\nmain @f on @m(%%x: f32[8{x},8] input) -> (f32[8{x},8]) {\n  %%y = hardmax %%x\n  %%z = relu %%y\n  return %%z\n}\n' >odd.heddle; heddle export odd.heddle --machine '1x2 v100' --to profile-pytorch | sed -n '/^events/p; /^EVENTS/,/^}/p'
-warning[W0101]: 1 of 2 events cannot be measured in PyTorch (hardmax): the machine prices them
+$ printf 'mesh @m [x=2]\nmain @f on @m(%%x: f32[8{x},8] input) -> (f32[8{x},8]) {\n  %%y, %%m = dropout %%x {ratio=0.5}\n  %%z = relu %%y\n  return %%z\n}\n' >odd.heddle; heddle export odd.heddle --machine '1x2 v100' --to profile-pytorch | sed -n '/^events/p; /^EVENTS/,/^}/p'
+warning[W0101]: 1 of 2 events cannot be measured in PyTorch (dropout): the machine prices them
 events   1 of computation, each on one device; 0 of communication, each among its members or as many as there are; 1 that PyTorch cannot do
 EVENTS = [
     Event("relu f32[4,8] -> f32[4,8] on v100",
           lambda a: F.relu(a)),
 ]
 NOT_MEASURED = {
-    "hardmax f32[4,8] -> f32[4,8] on v100": "hardmax cannot be written in PyTorch",
+    "dropout f32[4,8] -> f32[4,8] bool[4,8] {ratio=0.5} on v100": "dropout cannot be written in PyTorch",
 }
 ## What cannot be exported.
 $ heddle export mlp-xs --train --strategy dp=2 --to profile-pytorch
