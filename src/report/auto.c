@@ -109,6 +109,14 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
   }
   put_plans(r, a, o, s);
   report_gap(r);
+  const bool chains = s->automatic && (s->plan.better || s->how.method == SPLITS_MCMC);
+  if (s->automatic && s->plan.walked)
+    report_line(r, "answer", "%s",
+                chains ? "its split is of Markov chains"
+                       : "its split is of the dynamic program: Markov chains found none that is better");
+  report_fact(r, "split_by", NULL,
+              s->automatic ? cell_text(splits_method_names[chains ? SPLITS_MCMC : SPLITS_EXACT])
+                           : cell_text(NULL));
   if (!s->automatic) report_line(r, "answer", "a hybrid: no automatic plan is faster");
   report_line(r, "", "computes %s of the time, communicates %s, idles %s",
               text_of(a, cell_x(CELL_SHARE, s->utilisation)), text_of(a, cell_x(CELL_SHARE, s->comm)),

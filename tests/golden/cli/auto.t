@@ -67,6 +67,7 @@ $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy
     {"plan": "hybrid, same degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072},
     {"plan": "hybrid, any degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072}
   ],
+  "split_by": null,
   "hybrids": 12,
   "degrees": 3,
   "simulated": 3,
@@ -103,11 +104,11 @@ recompute:
   - {in: layer, instr: 15, op: softmax}
 ## Markov chains: with as many threads as there are, the same seed gives the same plan.
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method mcmc --proposals 2000 --seed 5 -o p.plan | tail -7
-                      strategy            time         samples    memory
 automatic             dp=1 tp=2 pp=1  879.6 us  1.00x  9,095/s  2.65 MiB
 hybrid, same degrees  dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
 hybrid, any degrees   dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
 
+answer       its split is of Markov chains
              computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
 certificate  hybrids searched: 12; degrees split by Markov chains: 3 (2,000 proposals a function, seed 5); of them simulated, by their estimates: 3
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method mcmc --proposals 2000 --seed 5 --threads 1 -o q.plan | tail -1
@@ -124,7 +125,9 @@ certificate  hybrids searched: 12; degrees split by dynamic programming: 3; of t
 $ heddle verify gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan p.plan | grep verdict
 verdict    equal: the plan computes what the model computes
 ## They join in where the dynamic program gives up states, and keep to rules.
-$ heddle plan alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8 --batch 4 --seq 8 --train --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none' --auto --proposals 3000 | tail -1
+$ heddle plan alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8 --batch 4 --seq 8 --train --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none' --auto --proposals 3000 | tail -3
+answer       its split is of the dynamic program: Markov chains found none that is better
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
 certificate  hybrids searched: 4; degrees split by dynamic programming: 1 (not exact, for too many states: 1; by Markov chains too: 1, better: 0, 3,000 proposals a function, seed 0); of them simulated, by their estimates: 1
 $ heddle plan alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8 --batch 4 --seq 8 --train --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none' --auto --method exact | tail -1
 certificate  hybrids searched: 4; degrees split by dynamic programming: 1 (not exact, for too many states: 1); of them simulated, by their estimates: 1
@@ -138,7 +141,7 @@ layer        22  matmul         mlp.up          n, dimension 1 of operand 1     
 layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
 main          7  layernorm      ln_f.g, ln_f.b  whole
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --json | tail -11
-  ],
+  "split_by": "mcmc",
   "hybrids": 12,
   "degrees": 3,
   "simulated": 3,
