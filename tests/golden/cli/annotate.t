@@ -325,7 +325,7 @@ bridge from  to           forward  backward  fused
 layers 0-1   layers 2-3  96.0 KiB   384 KiB  no
 
 ## What no scope covers joins the last replicate, never a split; scopes of one name are one task graph.
-$ echo 'heddle-annotate: 1\nscopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]' > a.yaml; heddle verify mlp-xs:layers=6,hidden=32 --batch 64 --train --annotate a.yaml | head -6; heddle sim mlp-xs:layers=6 --batch 64 --train --annotate a.yaml --machine '1x4 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]' > a.yaml; heddle verify mlp-xs:layers=6,hidden=32 --batch 64 --train --annotate a.yaml 2>&1 >/dev/null | head -3; heddle verify mlp-xs:layers=6,hidden=32 --batch 64 --train --annotate a.yaml 2>/dev/null | head -6; heddle sim mlp-xs:layers=6 --batch 64 --train --annotate a.yaml --machine '1x4 a100' 2>/dev/null | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
 model      mlp-xs:layers=6,hidden=32
 plan       layer 1: replicate(2), layer 2: split(2)
 results    13
