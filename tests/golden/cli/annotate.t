@@ -325,23 +325,16 @@ bridge from  to           forward  backward  fused
 layers 0-1   layers 2-3  96.0 KiB   384 KiB  no
 
 ## What no scope covers joins the last replicate, never a split; scopes of one name are one task graph.
-$ echo 'heddle-annotate: 1\nscopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]' > a.yaml; heddle verify mlp-xs:layers=6,hidden=32 --batch 64 --train --annotate a.yaml | head -6; heddle sim mlp-xs:layers=6 --batch 64 --train --annotate a.yaml --machine '1x4 a100' | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]' > a.yaml; heddle verify mlp-xs:layers=6,hidden=32 --batch 64 --train --annotate a.yaml 2>&1 >/dev/null | head -3; heddle verify mlp-xs:layers=6,hidden=32 --batch 64 --train --annotate a.yaml 2>/dev/null | head -6; heddle sim mlp-xs:layers=6 --batch 64 --train --annotate a.yaml --machine '1x4 a100' 2>/dev/null | sed -n '2p;/^task graph/,/^$/p;/^bridge/,/^$/p'
+warning[W0505]: `layer 1` also takes blocks among 0-5, which no scope names
+  --> a.yaml:2:19
+   2 | scopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]
 model      mlp-xs:layers=6,hidden=32
 plan       layer 1: replicate(2), layer 2: split(2)
 results    13
 elements   12,289
 worst      1.91133e-13
 tolerance  1e-09
-warning[W0505]: `layer 1` also takes blocks among 0-5, which no scope names
-  --> a.yaml:2:19
-   2 | scopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]
-     |                   ^
-  hint: name them in a scope, or say what is in none: default: {replicate: 2}
-warning[W0505]: `layer 1` also takes blocks among 0-5, which no scope names
-  --> a.yaml:2:19
-   2 | scopes: [{layers: 1, replicate: 2}, {layers: 2, split: 2}]
-     |                   ^
-  hint: name them in a scope, or say what is in none: default: {replicate: 2}
 plan            layer 1: replicate(2), layer 2: split(2)
 task graph  strategy      covers                                                        virtual devices
 layer 1     replicate(2)  instructions 1-2,4-10 (1,4-10 in no scope), layers among 0-5  {0,1}
