@@ -23,6 +23,7 @@ typedef struct {
   VEC(sched_edge) edges;
   VEC(spot) edge_at;
   bool has_edges; // else a chain
+  u32 updates;
 } reader;
 
 // ---- places in the text -------------------------------------------------------------------------------
@@ -145,12 +146,28 @@ static bool read_cell(reader *r, const char *p, const char *end) {
 }
 
 // ---- lines --------------------------------------------------------------------------------------------
-// "# edges 0-1 0-2": which stage reads which, where that is not the one before it. Other comments are
-// skipped.
+// "# updates 4": weights are updated after so many microbatches.
+static bool read_updates(reader *r, const char *p, const char *end) {
+  while (p < end && *p == ' ') p++;
+  const char *at = p;
+  const u32 n = is_digit(p, end) ? number(&p, end, TASKS_MAX) : UINT32_MAX;
+  if (n != UINT32_MAX && n && p == end) {
+    r->updates = n;
+    return true;
+  }
+  diag(r->c, E_PLAN, loc_here(r, at), "updates come after a number of microbatches: 4");
+  return false;
+}
+
+// "# edges 0-1 0-2": which stage reads which, where that is not the one before it. Comments that are neither this nor
+// the one above are skipped.
 static bool read_comment(reader *r, const char *p, const char *end) {
+  static const char updates[] = "# updates ";
   static const char edges[] = "# edges";
   size_t n = sizeof edges - 1;
   while (end > p && (end[-1] == ' ' || end[-1] == '\r')) end--;
+  if ((size_t)(end - p) >= sizeof updates - 1 && !memcmp(p, updates, sizeof updates - 1))
+    return read_updates(r, p + sizeof updates - 1, end);
   if ((size_t)(end - p) < n || memcmp(p, edges, n) || (p + n < end && p[n] != ' ')) return true;
   r->has_edges = true;
   for (p += n; p < end;) {
@@ -360,7 +377,12 @@ static bool check_sizes(reader *r, const sched *s) {
 static const sched *read_all(reader *r) {
   if (!is_plain(r) || !read_lines(r)) return NULL;
   sched *s = NEW(r->a, sched);
-  *s = (sched){.name = "csv", .nstages = 1, .nplaces = r->first.n, .nreplicas = 1, .npasses = 1};
+  *s = (sched){.name = "csv",
+               .nstages = 1,
+               .nplaces = r->first.n,
+               .nreplicas = 1,
+               .npasses = 1,
+               .updates = r->updates};
   set_sizes(r, s);
   if (!check_sizes(r, s)) return NULL;
   set_places(r, s);
@@ -402,6 +424,7 @@ static void put_task(strbuf *out, const sched_task *t) {
 }
 
 void sched_print(const sched *s, strbuf *out) {
+  if (s->updates) sb_fmt(out, "# updates %u\n", s->updates);
   if (!is_chain(s)) {
     sb_put(out, "# edges");
     for (u32 k = 0; k < s->nedges; k++) sb_fmt(out, " %u-%u", s->edge[k].from, s->edge[k].to);

@@ -104,7 +104,7 @@ static u64 edge_bits(const sched_edge *e) { return (u64)e->no_gradient << 32 | (
 // All but the sequences.
 static u64 hash_form(const sched *s) {
   u64 h = hash_step(hash_step(s->nstages, s->nplaces), s->nmicro);
-  h = hash_step(hash_step(hash_step(h, s->nreplicas), npasses_of(s)), s->backward);
+  h = hash_step(hash_step(hash_step(hash_step(h, s->nreplicas), npasses_of(s)), s->backward), s->updates);
   for (u32 r = 0; s->micro && r < s->nreplicas; r++) h = hash_step(h, s->micro[r]);
   for (u32 k = 0; k < s->nreplicas * s->nstages; k++) {
     h = hash_step(h, s->at[k].n);
@@ -175,7 +175,7 @@ bool sched_equal(const sched *a, const sched *b) {
   if (a == b) return true;
   if (a->key != b->key || a->nstages != b->nstages || a->nplaces != b->nplaces || a->nmicro != b->nmicro ||
       a->nreplicas != b->nreplicas || npasses_of(a) != npasses_of(b) || a->nedges != b->nedges ||
-      a->backward != b->backward || !same_places(a, b))
+      a->backward != b->backward || a->updates != b->updates || !same_places(a, b))
     return false;
   for (u32 r = 0; r < a->nreplicas; r++)
     if (sched_micro(a, r) != sched_micro(b, r)) return false;
@@ -189,71 +189,58 @@ bool sched_equal(const sched *a, const sched *b) {
   return true;
 }
 
-// ---- whose it is -----------------------------------------------------------------------------------
+// ---- whose it is --------------------------------------------------------------------------------------
 bool sched_has_versions(const sched *s) {
   for (u32 p = 0; p < s->nplaces; p++)
     for (u32 i = 0; i < s->seq[p].n; i++)
       if (s->seq[p].v[i].version) return true;
-  return false;
-}
-
-// Where a schedule is not another one: tasks of all places that are the same up to there.
-typedef struct {
-  u64 same;
-  u32 place, index; // of the first that is not
-} likeness;
-
-static likeness likeness_of(const sched *a, const sched *b) {
-  likeness x = {.place = UINT32_MAX};
-  for (u32 p = 0; p < MIN(a->nplaces, b->nplaces); p++) {
-    const sched_seq *v = &a->seq[p], *w = &b->seq[p];
-    u32 i = 0;
-    while (i < MIN(v->n, w->n) && v->v[i].mb == w->v[i].mb && task_bits(&v->v[i]) == task_bits(&w->v[i])) i++;
-    if (x.place == UINT32_MAX && i < MAX(v->n, w->n)) x.place = p, x.index = i;
-    x.same += i;
-  }
-  return x;
+  return s->updates > 0;
 }
 
 static task_name name_at(const sched *s, u32 place, u32 i) {
   return i < s->seq[place].n ? name_of(&s->seq[place].v[i]) : (task_name){"nothing"};
 }
 
+// The first task that is not the other one's; false: there is none.
+static bool first_other(const sched *a, const sched *b, u32 *place, u32 *index) {
+  for (u32 p = 0; p < a->nplaces; p++)
+    for (u32 i = 0; i < MAX(a->seq[p].n, b->seq[p].n); i++) {
+      const sched_task *v = &a->seq[p].v[i], *w = &b->seq[p].v[i];
+      if (i < a->seq[p].n && i < b->seq[p].n && v->mb == w->mb && task_bits(v) == task_bits(w)) continue;
+      *place = p, *index = i;
+      return true;
+    }
+  return false;
+}
+
 const sched_row *sched_row_of_versions(ctx *c, const sched *s, const char *name, sched_shape *shape,
                                        loc where) {
-  arena *a = arena_new();
-  const sched *nearest = NULL;
-  const sched_row *nearest_row = NULL, *found = NULL;
-  const u32 before = diag_count(c);
-  likeness x = {0};
-  for (u32 k = 0; k < COUNT_OF(rows) && !found; k++) {
-    const sched_row *r = &rows[k].row;
-    for (u32 g = 1; r->weights != WEIGHTS_ONE && g <= (r->group ? shape->micro : 1) && !found; g++) {
-      sched_shape own = *shape;
-      own.group = r->group ? g : 0;
-      if (r->group && (g < shape->places || shape->micro % g)) continue;
-      const sched *made = sched_make(c, a, r->name, &own, where);
-      const likeness y = made ? likeness_of(s, made) : (likeness){0};
-      if (made && sched_equal(s, made)) found = r, shape->group = own.group;
-      if (made && (!nearest || y.same > x.same)) nearest = made, nearest_row = r, x = y;
-    }
-  }
-  diag_truncate(c, before);
-  if (!found && nearest && x.place != UINT32_MAX)
-    diag(c, E_PLAN, where,
-         "%s has several versions of weights, and is not the schedule %s, which says when they are updated: "
-         "place "
-         "%u runs %s as its task %u, not %s",
-         name, nearest_row->name, x.place, name_at(s, x.place, x.index).s, x.index + 1,
-         name_at(nearest, x.place, x.index).s);
-  else if (!found)
-    diag(c, E_PLAN, where,
-         "%s has several versions of weights, and is none of the schedules that say when they are updated",
+  if (!s->updates) {
+    diag(c, E_PLAN, where, "%s has several versions of weights, but does not say when they are updated",
          name);
-  if (!found)
-    diag_hint(c, "schedule=%s, or tasks without versions", nearest_row ? nearest_row->name : "pipedream");
+    diag_hint(c, "a first line such as `# updates 1`: after so many microbatches");
+    return NULL;
+  }
+  const sched_row *r = sched_row_find(s->updates == 1 ? "pipedream" : "pipedream-2bw");
+  arena *a = arena_new();
+  u32 place, i;
+  shape->group = s->updates == 1 ? 0 : s->updates;
+  const sched *made = sched_make(c, a, r->name, shape, where);
+  bool same = made && sched_equal(s, made);
+  if (made && !same) {
+    if (made->nplaces == s->nplaces && first_other(s, made, &place, &i))
+      diag(c, E_PLAN, where,
+           "%s updates weights after every %u microbatches, and is not %s: place %u runs %s as its task %u, "
+           "not %s",
+           name, s->updates, r->name, place, name_at(s, place, i).s, i + 1, name_at(made, place, i).s);
+    else
+      diag(c, E_PLAN, where,
+           "%s updates weights after every %u microbatches, and its stages are not those of %s", name,
+           s->updates, r->name);
+    diag_hint(c, "schedule=%s%s", r->name, arena_printf(a, shape->group ? " group=%u" : "", shape->group));
+  }
   arena_free(a);
-  return found;
+  return same ? r : NULL;
 }
 
 // ---- making one ---------------------------------------------------------------------------------------
@@ -481,6 +468,7 @@ static sched *draft(arena *a, u32 row, const sched_shape *shape) {
                .nmicro = shape->micro / sched_replicas(&rows[row].row),
                .nreplicas = sched_replicas(&rows[row].row),
                .npasses = sched_passes(&rows[row].row),
+               .updates = sched_update_group(&rows[row].row, shape),
                .backward = shape->backward};
   set_places(a, shape, &rows[row].row, s);
   return s;

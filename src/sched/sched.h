@@ -69,8 +69,9 @@ typedef struct sched {
   u32 nstages, nplaces;
   u32 nmicro; // microbatches of a replica: the most that one has
   u32 nreplicas;
-  const u32 *micro;       // by replica: how many it has; NULL: each nmicro
-  u32 npasses;            // forwards of a microbatch through the whole model, one after the other; 0 is 1
+  const u32 *micro; // by replica: how many it has; NULL: each nmicro
+  u32 npasses;      // forwards of a microbatch through the whole model, one after the other; 0 is 1
+  u32 updates;      // microbatches of an update between tasks; 0: all of a step, when its tasks have ended
   const sched_places *at; // [replica * nstages + stage]: the places that it lies on, one or more
   u32 nedges;
   const sched_edge *edge;     // by `from`, then `to`
@@ -194,8 +195,8 @@ const sched *sched_read(ctx *c, arena *a, const char *path, loc where); // a fil
 // Has a schedule from text the figures of a shape (those that are not 0; groups it has none)? E_PLAN at
 // `where` calls it `name` and tells both.
 bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *shape, loc where);
-// Do tasks of it read several versions of weights? Then whose schedule is it, one of the rows that update between tasks?
-// shape: its figures; the group becomes the row's. NULL: nobody's, with E_PLAN at `where`, which calls it `name`.
+// Do tasks of it read several versions of weights, or update them? Then which row is it the schedule of? shape: its
+// figures; the group becomes that of updates. NULL: of none, with E_PLAN at `where`, which calls it `name`.
 bool sched_has_versions(const sched *s);
 const sched_row *sched_row_of_versions(ctx *c, const sched *s, const char *name, sched_shape *shape,
                                        loc where);

@@ -81,6 +81,35 @@ TEST(servers_take_what_the_formula_says) {
   close_bed(&b), close_bed(&all);
 }
 
+// How long a step of n machines with a GPU each communicates, the longest of the streams.
+static double communicates(u32 n, u32 layers, u32 hidden, const char *sync) {
+  bed b;
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  sim_result r;
+  i64 most = 0;
+  b = open_with(arena_printf(a, "mlp-xs:layers=%u,hidden=%u", layers, hidden),
+                arena_printf(a, "%ux1 v100 ib=100Gb/s", n), arena_printf(a, "dp=%u %s", n, sync));
+  REQUIRE(b.p && sim_run(b.c, b.a, b.p, b.k, &(sim_opts){.mode = SIM_FOLDED}, &r));
+  for (u32 k = 0; k < r.nclasses * r.nstreams; k++) most = MAX(most, r.comm_ps[k]);
+  close_bed(&b);
+  ctx_free(c);
+  return (double)most / 1e12;
+}
+
+// BytePS (Jiang et al., OSDI 2020, section 3.2): n GPU machines and k machines of servers alone synchronise M bytes at bandwidth B in
+// 2n(n-1)M / ((n^2 + kn - 2k) B) at best. Without such machines, k = 0, that is 2(n-1)M / nB, which is what a ring all-reduce takes: weights
+// of equal size reach it. Of one weight, whose server is one machine, it is n times that. Start-up times go by taking the difference of two sizes.
+TEST(servers_on_all_machines_take_what_byteps_says) {
+  const double B = 100e9 / 8 * 0.92; // what large messages reach on the fabric (docs/machines.md)
+  for (u32 n = 2; n <= 8; n *= 2) {
+    const double k = 0, more = 8 * 4 * (1024. * 1024 - 512 * 512),
+                 best = 2. * n * (n - 1) * more / ((n * n + k * n - 2 * k) * B);
+    CHECK_CLOSE(communicates(n, 8, 1024, "sync=ps") - communicates(n, 8, 512, "sync=ps"), best, 1e-6);
+    CHECK_CLOSE(communicates(n, 1, 1024, "sync=ps") - communicates(n, 1, 512, "sync=ps"), n * best / 8, 1e-6);
+  }
+}
+
 // Numbers are the model's, and the plan file says servers and reads back.
 TEST(servers_compute_what_the_model_does_and_print) {
   static const char *const lines[] = {"dp=2 sync=ps", "dp=2 tp=2 pp=2 mb=4 sync=ps",

@@ -76,6 +76,32 @@ TEST(stale_orders_have_no_bubble_when_the_pipeline_is_full) {
   }
 }
 
+// As text and back, with groups and without versions that tell it from 1f1b.
+static void check_text(ctx *c, arena *a, const char *name, u32 places, u32 micro, u32 each) {
+  const sched *s = make(c, a, name, places, micro, each);
+  REQUIRE(s);
+  strbuf b = {.a = a};
+  sched_print(s, &b);
+  const sched *back = sched_parse(c, a, sym_of(c, "text"), sb_str(&b), b.n);
+  sched_shape x = {.places = places, .chunks = 1, .micro = micro, .backward = true};
+  if (!CHECK_MSG(back && sched_equal(back, s), "%s", diag_render(c, a))) return;
+  const sched_row *r = sched_row_of_versions(c, back, "text", &x, (loc){0});
+  CHECK_MSG(r && !strcmp(r->name, name) && x.group == each, "%s of %u places, %u: %s", name, places, micro,
+            diag_render(c, a));
+}
+
+TEST(stale_schedules_read_back) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  for (u32 P = 2; P <= 5; P++) {
+    for (u32 K = 1; K <= 3 * P; K++) check_text(c, a, "pipedream", P, K, 0);
+    for (u32 each = P; each <= P + 2; each++)
+      for (u32 n = 1; n <= 4; n++) check_text(c, a, "pipedream-2bw", P, n * each, each);
+  }
+  arena_free(a);
+  ctx_free(c);
+}
+
 // ---- plans ----------------------------------------------------------------------------------------------
 typedef struct {
   ctx *c;

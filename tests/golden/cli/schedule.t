@@ -645,21 +645,21 @@ error[E0501]: passes.csv has several passes of the forward (p1), which plans do 
   --> --strategy:1:6
    1 | pp=2 schedule=passes.csv
      |      ^
-  hint: use a schedule with one pass, one version, and every stage of a replica on one place
+  hint: use a schedule with one pass, and every stage of a replica on one place
 [1]
 $ printf '0F0v1,0B0\n' > versions.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=versions.csv"
-error[E0501]: versions.csv has several versions of the weights (v1), which plans do not support
+error[E0501]: versions.csv has 1 place, but pp=2
   --> --strategy:1:6
    1 | pp=2 schedule=versions.csv
      |      ^
-  hint: use a schedule with one pass, one version, and every stage of a replica on one place
+  hint: pp=1
 [1]
 $ printf '0F0,1F0,1B0,0B0\n0F0,2F0,2B0,0B0\n' > several.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=several.csv"
 error[E0501]: several.csv has a stage on several places, which plans do not support
   --> --strategy:1:6
    1 | pp=2 schedule=several.csv
      |      ^
-  hint: use a schedule with one pass, one version, and every stage of a replica on one place
+  hint: use a schedule with one pass, and every stage of a replica on one place
 [1]
 $ printf '0F0,1F0,2F0,2B0,1B0,0B0\n3F0,3B0\n' > uneven.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 v=2 schedule=uneven.csv"
 error[E0501]: uneven.csv has 3 stages on place 0, but v=2

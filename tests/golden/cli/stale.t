@@ -1,5 +1,6 @@
 ## Asynchronous pipelines: updates between tasks, several versions of weights.
 $ heddle schedule pipedream --pp 3 --mb 6
+# updates 1
 0F0,0F1,0F2,0B0,0F3v1,0B1,0F4v2,0B2,0F5,0B3v1,0B4v2,0B5
 1F0,1F1,1B0,1F2v1,1B1,1F3,1B2v1,1F4v1,1B3,1F5,1B4v1,1B5
 2F0,2B0,2F1,2B1,2F2,2B2,2F3,2B3,2F4,2B4,2F5,2B5
@@ -67,29 +68,44 @@ $ heddle verify bert-base:layers=4,hidden=32,heads=4,vocab=64 --seq 16 --batch 1
 plan       dp=1 tp=2 pp=2 mb=8 schedule=pipedream-2bw tp.stages=2/1
 verdict    equal: the plan computes what one device does with the same staleness
 ## As text and back.
-$ heddle schedule pipedream --pp 3 --mb 6 >pd.csv; heddle schedule 2bw --pp 2 --mb 8 --group 4 >2bw.csv; heddle schedule pd.csv --csv | cmp - pd.csv
-error[E0801]: `heddle schedule` has no option --csv
-  hint: did you mean --v?
-cmp: EOF on - which is empty
-[1]
+$ heddle schedule pipedream --pp 3 --mb 6 >pd.csv; heddle schedule 2bw --pp 2 --mb 8 --group 4 >2bw.csv; head -n 1 pd.csv 2bw.csv
+==> pd.csv <==
+# updates 1
+
+==> 2bw.csv <==
+# updates 4
 $ heddle verify gpt2:layers=3,hidden=32,heads=4,vocab=64 --seq 16 --batch 6 --train --strategy "pp=3 mb=6 schedule=pd.csv" | grep -e ^plan -e ^verdict
 plan       dp=1 tp=1 pp=3 mb=6 schedule=pd.csv
 verdict    equal: the plan computes what one device does with the same staleness
 $ heddle sim mlp-xs --batch 16 --train --machine dgx-2 --strategy "pp=2 mb=8 schedule=2bw.csv" | grep -e ^plan -e ^schedule -e ^time -e '^one step'
 plan            dp=1 tp=1 pp=2 mb=8 schedule=2bw.csv
-time per step   2.060 ms
-one step alone  2.060 ms
+schedule        pipedream-2bw
+time per step   2.021 ms
+one step alone  2.173 ms
 $ heddle sim mlp-xs --batch 16 --train --machine dgx-2 --strategy "pp=2 mb=8 schedule=2bw group=4" | grep -e ^plan -e ^schedule -e ^time -e '^one step'
 plan            dp=1 tp=1 pp=2 mb=8 schedule=pipedream-2bw group=4
 schedule        pipedream-2bw
 time per step   2.021 ms
 one step alone  2.173 ms
 $ sed 's/1B2v1/1B2/' pd.csv >wrong.csv; heddle sim mlp-xs --batch 6 --train --machine dgx-2 --strategy "pp=3 mb=6 schedule=wrong.csv"
-error[E0501]: wrong.csv has several versions of weights, and is not the schedule pipedream, which says when they are updated: place 1 runs 1B2 as its task 7, not 1B2v1
+error[E0501]: wrong.csv updates weights after every 1 microbatch, and is not pipedream: place 1 runs 1B2 as its task 7, not 1B2v1
   --> --strategy:1:11
    1 | pp=3 mb=6 schedule=wrong.csv
      |           ^
-  hint: schedule=pipedream, or tasks without versions
+  hint: schedule=pipedream
+[1]
+$ sed 1d pd.csv >silent.csv; heddle sim mlp-xs --batch 6 --train --machine dgx-2 --strategy "pp=3 mb=6 schedule=silent.csv"
+error[E0501]: silent.csv has several versions of weights, but does not say when they are updated
+  --> --strategy:1:11
+   1 | pp=3 mb=6 schedule=silent.csv
+     |           ^
+  hint: a first line such as `# updates 1`: after so many microbatches
+[1]
+$ sed 's/updates 1/updates none/' pd.csv >bad.csv; heddle schedule bad.csv
+error[E0501]: updates come after a number of microbatches: 4
+  --> bad.csv:1:11
+   1 | # updates none
+     |           ^
 [1]
 $ heddle sim mlp-xs --batch 12 --train --machine dgx-2 --strategy "dp=2 pp=3 mb=6 zero=3 schedule=pd.csv"
 error[E0509]: zero=3 does not go with pd.csv: each update needs the whole gradient of its microbatches, and tasks whole versions
