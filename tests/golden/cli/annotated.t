@@ -145,13 +145,13 @@ error[E0512]: `scope 1` is part of a repeated block, and only a split can be
   hint: replicate whole blocks: by `layers`, by the name of a function, or by `default`
 [1]
 $ sed -e '/%4 = call/i replicate 2 { split 2 {' -e '/%4 = call/a } }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2 | head -2
+model      a.heddle
+plan       scope 2: split(2), scope 1: replicate(2)
 warning[W0505]: `scope 1` also takes block 1, which no scope names
   --> a.heddle:8:1
    8 | replicate 2 { split 2 {
      | ^
   hint: name them in a scope, or say what is in none: default: {replicate: 2}
-model      a.heddle
-plan       scope 2: split(2), scope 1: replicate(2)
 ## Mistakes.
 $ sed -e '/%4 = call/i split 2 { replicate 2 {' -e '/%4 = call/a } }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
 error[E0512]: replicate inside split cannot be nested
