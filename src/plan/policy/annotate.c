@@ -378,8 +378,9 @@ static void return_batch(work *w, bool *const *mark, u32 before) {
 }
 
 // A split of part of a block: over the axis of the task graph that calls it.
-static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
-  bool *of_main = mark[w->p->main.i];
+static bool split_inside(work *w, u32 scope) {
+  const annotation_scope *s = &w->x->scope[scope];
+  bool **mark = w->inner[scope], *of_main = mark[w->p->main.i];
   const graph *in = NULL;
   for (u32 i = 0; i < w->n; i++) {
     if (!of_main[i]) continue;
@@ -410,6 +411,7 @@ static bool split_inside(work *w, const annotation_scope *s, bool **mark) {
     return false;
   }
   const u32 before = w->pn->ntrans;
+  if (!scopes_inside(w, scope, in->axis)) return false;
   if (d > 1 && !tensor(w, in->axis, (const bool *const *)mark, s, false)) return false;
   if (d > 1) return_batch(w, mark, before);
   return true;
@@ -565,7 +567,7 @@ static void store(work *w) {
 static bool compile(work *w) {
   if (!make_meshes(w) || !split_batch(w) || !split_graphs(w)) return false;
   for (u32 k = 0; k < w->x->nscopes; k++)
-    if (w->inner[k] && !split_inside(w, &w->x->scope[k], w->inner[k])) return false;
+    if (w->inner[k] && !split_inside(w, k)) return false;
   make_segments(w);
   store(w);
   hybrid_opts h = *w->o;

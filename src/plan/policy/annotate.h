@@ -44,6 +44,9 @@ static inline bool is_alike(const graph *g, const graph *h) { // of one kind and
 // Which instructions of main are of which task graph, and what is split inside of them (w->of, graph, inner).
 // False and diagnostics: a scope matches nothing, scopes overlap.
 bool scopes_divide(work *w);
+// Can scope k be split inside blocks over the axis of a task graph? Not where calls that share a function have not the same
+// of it, or where another scope has instructions of it: false and a diagnostic.
+bool scopes_inside(work *w, u32 k, u8 axis);
 // The rank of device k of a task graph, of a replica of the model.
 static inline u32 rank_at(const work *w, u32 replica, const graph *g, u32 k) {
   return w->x->config.intra_node.n ? replica * w->D + g->first + k : w->R * g->first + replica * g->d + k;

@@ -514,15 +514,10 @@ error[E0512]: `layer 1` takes 4 devices, but `layers 0-1`, whose devices it shar
        |          ^
   hint: split: 2
 [1]
-$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: 2, scopes: [{op: layernorm, split: 2}]}]' > a.yaml; heddle verify gpt2:layers=4,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --annotate a.yaml
-warning[W0505]: `layers 0-1` also takes blocks 2-3, which no scope names
-  --> a.yaml:2:19
-   2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{op: layernorm, split: 2}]}]
-     |                   ^
-  hint: name them in a scope, or say what is in none: default: {replicate: 2}
+$ echo 'heddle-annotate: 1\nscopes: [{layers: 0-3, replicate: 2, scopes: [{op: layernorm, split: 2}]}]' > a.yaml; heddle verify gpt2:layers=4,hidden=32,heads=2,vocab=64 --batch 8 --seq 8 --annotate a.yaml
 error[E0502]: split of `layernorm`: no matmul with a weight can be split over tp=2
   --> a.yaml:2:70
-   2 | scopes: [{layers: 0-1, replicate: 2, scopes: [{op: layernorm, split: 2}]}]
+   2 | scopes: [{layers: 0-3, replicate: 2, scopes: [{op: layernorm, split: 2}]}]
      |                                                                      ^
   note: here in the model
     --> gpt2
