@@ -2,8 +2,8 @@
 // line.
 //
 // Idea: words. The first says what the machine is; a word with '=' changes the nodes before it; in the
-// one-line form '+' begins the next kind of node. Changes go through the same readers as the keys of a
-// machine file.
+// one-line form '+' begins the next term, a kind of node. Every term has kinds of devices of its own until
+// the end, since keys may tell them apart. Changes go through the same readers as the keys of a machine file.
 #include "machine/draft.h"
 #include <stdlib.h>
 
@@ -70,12 +70,20 @@ u32 machine_presets(arena *a, const char *const **names) {
 
 // ---- words -------------------------------------------------------------------------------------------
 
+// A kind of device that words may change, and which of its figures they have.
+typedef struct {
+  u16 kind;
+  u32 term; // the first of its nodes
+  bool memory, usable;
+} own_kind;
+
 typedef struct {
   draft *d;
   const char *spec; // lives as long as the session: locations point into it
   u32 first;        // changes apply to the nodes from here on
-  VEC(loc) begins;  // by kind of node: where it begins in a text of one line
-  bool several;     // the text says how many nodes there are
+  VEC(own_kind) own;
+  VEC(loc) begins; // by kind of node: where it begins in a text of one line
+  bool several;    // the text says how many nodes there are
 } words;
 
 typedef enum {
@@ -140,9 +148,23 @@ static bool set_fabric(draft *d, loc at, setting what, const char *value) {
   return true;
 }
 
-// What a device has, its fabric has too, is the same for every node; links and NICs are of the nodes before
-// the word, NICs also of nodes of earlier segments that have none: without them there is no way to the
-// others.
+// Of the devices of earlier terms those that no word has given this figure. What of its memory is usable
+// follows the memory, so a kind that was told the former keeps both.
+static bool change_devices(words *w, setting what, const char *value, loc value_at) {
+  draft *d = w->d;
+  for (u32 i = 0; i < w->own.n; i++) {
+    own_kind *x = &w->own.v[i];
+    device_kind *k = &d->kinds.v[x->kind].k;
+    if (x->term < w->first && (x->usable || (what == SET_MEMORY && x->memory))) continue;
+    if (!(what == SET_USABLE ? draft_usable(d, value_at, value, k) : set_memory(d, value_at, value, k)))
+      return false;
+    *(what == SET_USABLE ? &x->usable : &x->memory) = true;
+  }
+  return true;
+}
+
+// The fabric is the same for every node; links are of the nodes of the term, memory and NICs also of those of
+// earlier terms that have not said them: without NICs there is no way to the others.
 static bool change(words *w, const char *key, const char *value, loc at, loc value_at) {
   draft *d = w->d;
   u32 s = 0;
@@ -156,12 +178,8 @@ static bool change(words *w, const char *key, const char *value, loc at, loc val
   }
   const setting what = settings[s].what;
   if (what >= SET_STEP) return set_fabric(d, value_at, what, value);
-  for (u32 i = 0; what <= SET_MEMORY && i < d->kinds.n; i++) {
-    device_kind *k = &d->kinds.v[i].k;
-    if (!(what == SET_USABLE ? draft_usable(d, value_at, value, k) : set_memory(d, value_at, value, k)))
-      return false;
-  }
-  for (u32 i = 0; what > SET_MEMORY && i < d->nodes.n; i++) {
+  if (what <= SET_MEMORY) return change_devices(w, what, value, value_at);
+  for (u32 i = 0; i < d->nodes.n; i++) {
     node_kind *nk = &d->nodes.v[i];
     if (i < w->first && (what != SET_NICS || nk->nics)) continue;
     if (what == SET_SHAPE) draft_link(d, at, "link", key, &nk->inside);
@@ -222,6 +240,55 @@ static void warn_unlinked(const words *w) {
   diag_hint(d->c, "'%s ib=100Gb/s', with the rate of your network", w->spec + blank);
 }
 
+// The term's nodes get copies of their kinds of devices, which words may change. False and a diagnostic: there
+// are too many.
+static bool own_kinds(words *w, loc at, node_kind *nk) {
+  draft *d = w->d;
+  const u32 before = w->own.n;
+  u16 *dev = arena_dup(d->a, nk->dev, sizeof *dev * nk->ndevs);
+  for (u32 j = 0; j < nk->ndevs; j++) {
+    u32 i = before;
+    while (i < w->own.n && d->kinds.v[w->own.v[i].kind].k.name.i != d->kinds.v[dev[j]].k.name.i) i++;
+    if (d->kinds.n == 0x7fff) return draft_fail(d, at, "machine: more than %d kinds of devices", 0x7fff);
+    if (i == w->own.n) {
+      const kind_draft copy = d->kinds.v[dev[j]];
+      *vec_push(d->a, &w->own) = (own_kind){.kind = (u16)d->kinds.n, .term = w->first};
+      *vec_push(d->a, &d->kinds) = copy;
+    }
+    dev[j] = w->own.v[i].kind;
+  }
+  nk->dev = dev;
+  return true;
+}
+
+// Of the terms' kinds those that are still alike are one. Others of the same name are numbered: a100, a100.2.
+static void join_kinds(words *w) {
+  draft *d = w->d;
+  u16 *is = NEWN(d->a, u16, d->kinds.n + 1);
+  sym *name = NEWN(d->a, sym, d->kinds.n + 1); // as it was said
+  for (u32 i = 0, n; i < w->own.n; i++) {
+    const u16 at = is[w->own.v[i].kind] = w->own.v[i].kind;
+    device_kind *k = &d->kinds.v[at].k;
+    name[at] = k->name;
+    n = 1;
+    for (u32 j = 0; j < i && is[at] == at; j++) {
+      const u16 other = w->own.v[j].kind;
+      const device_kind *o = &d->kinds.v[other].k;
+      if (is[other] != other || name[other].i != name[at].i) continue;
+      if (o->mem_bytes == k->mem_bytes && o->usable_bytes == k->usable_bytes)
+        is[at] = other;
+      else
+        n++;
+    }
+    if (is[at] == at && n > 1) k->name = sym_fmt(d->c, "%s.%u", sym_str(d->c, name[at]), n);
+  }
+  for (u32 i = 0; i < d->nodes.n; i++) {
+    u16 *dev = arena_dup(d->a, d->nodes.v[i].dev, sizeof *dev * d->nodes.v[i].ndevs);
+    for (u32 j = 0; j < d->nodes.v[i].ndevs; j++) dev[j] = is[dev[j]];
+    d->nodes.v[i].dev = dev;
+  }
+}
+
 // "2x8 h100 KEY=VALUE ... + 4x4 a40 ...": the first word of a segment is nodes x devices, or devices of one
 // node.
 static void read_line(words *w, const char *p) {
@@ -249,11 +316,14 @@ static void read_line(words *w, const char *p) {
     nk.inside = d->kinds.v[nk.dev[0]].link;
     nk.host = d->kinds.v[nk.dev[0]].host;
     w->first = d->nodes.n;
+    if (!own_kinds(w, word_loc(w, kind_at), &nk)) return;
     *vec_push(d->a, &d->nodes) = nk;
     *vec_push(d->a, &w->begins) = word_loc(w, at);
     changes(w, &p, "+");
-    if (!d->ok || !word(w, &p, &at)) return;
+    if (!d->ok) return;
+    if (!word(w, &p, &at)) break;
   }
+  join_kinds(w);
 }
 
 static const char *spec_text(words *w, const char *name, u32 times, const char *at, size_t *n, sym *from) {
@@ -295,6 +365,7 @@ static bool read_named(words *w, const char *p) {
     d->nodes.v[i].count *= times;
   }
   if (times > 1) d->name = sym_fmt(d->c, "%s*%u", sym_str(d->c, d->name), times);
+  for (u32 i = 0; i < d->kinds.n; i++) *vec_push(d->a, &w->own) = (own_kind){.kind = (u16)i};
   if (d->ok) changes(w, &p, NULL);
   return d->ok;
 }
