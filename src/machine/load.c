@@ -82,8 +82,8 @@ typedef struct {
   const char *spec; // lives as long as the session: locations point into it
   u32 first;        // changes apply to the nodes from here on
   VEC(own_kind) own;
-  VEC(loc) begins; // by kind of node: where it begins in a text of one line
-  bool several;    // the text says how many nodes there are
+  bool several; // the text says how many nodes there are
+  bool in_line; // and what they are
 } words;
 
 typedef enum {
@@ -234,7 +234,7 @@ static void warn_unlinked(const words *w) {
   }
   if (!w->several || nodes < 2 || !without) return;
   const size_t blank = strspn(w->spec, " \t\n");
-  diag(d->c, W_UNLINKED, first < w->begins.n ? w->begins.v[first] : word_loc(w, w->spec + blank),
+  diag(d->c, W_UNLINKED, w->in_line ? d->nodes.v[first].at : word_loc(w, w->spec + blank),
        "%llu of %llu nodes have no NICs: no rate is assumed, and nothing is sent from one node to another",
        (unsigned long long)without, (unsigned long long)nodes);
   diag_hint(d->c, "'%s ib=100Gb/s', with the rate of your network", w->spec + blank);
@@ -293,9 +293,9 @@ static void join_kinds(words *w) {
 // node.
 static void read_line(words *w, const char *p) {
   draft *d = w->d;
-  w->several = true;
+  w->several = w->in_line = true;
   for (const char *at, *s = word(w, &p, &at);; s = word(w, &p, &at)) {
-    node_kind nk = {.count = 1, .host_shared = 1};
+    node_kind nk = {.count = 1, .host_shared = 1, .at = word_loc(w, s ? at : w->spec)};
     const char *x = s ? strchr(s, 'x') : NULL, *kind_at, *kind = word(w, &p, &kind_at);
     if (!kind || strchr(kind, '=')) {
       draft_fail(d, word_loc(w, s ? at : w->spec),
@@ -318,7 +318,6 @@ static void read_line(words *w, const char *p) {
     w->first = d->nodes.n;
     if (!own_kinds(w, word_loc(w, kind_at), &nk)) return;
     *vec_push(d->a, &d->nodes) = nk;
-    *vec_push(d->a, &w->begins) = word_loc(w, at);
     changes(w, &p, "+");
     if (!d->ok) return;
     if (!word(w, &p, &at)) break;

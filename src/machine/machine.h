@@ -98,6 +98,7 @@ typedef struct {
   i64 host_bytes;      // host memory of the node; 0: not said
   u32 nics;
   double nic_bw; // of one
+  loc at;        // where it is said
 } node_kind;
 typedef struct {
   double eff;     // fraction of the NICs' bandwidth that large transfers reach
@@ -260,6 +261,12 @@ double machine_top_bw(const device_kind *k);
 // Where all devices and nodes are alike: ranks lie as others do so many ranks further on (devices of a node,
 // times nodes below a switch). 0: they are not.
 u32 machine_period(const machine *m);
+// Can the devices of a node communicate, over its link or its host?
+static inline bool machine_joined(const node_kind *nk) {
+  return nk->ndevs < 2 || nk->inside.shape != LINK_NONE || nk->host.shape != LINK_NONE;
+}
+// Why devices of the kind cannot communicate with those beside them, or with other nodes. NULL: they can.
+const char *machine_apart(const machine *m, u32 kind);
 // Does it have this rank? Else a diagnostic at `at`.
 bool machine_has_rank(ctx *c, const machine *m, u32 rank, loc at);
 void machine_set_usable(machine *m, i64 bytes); // of every device, at most its memory

@@ -1143,7 +1143,7 @@ warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is se
   hint: '2x1 a100 ib=100Gb/s', with the rate of your network
 error[E0506]: the plan is impossible
   note: all_reduce over 2 ranks: the machine has no link between its nodes
-  hint: connect the nodes: --machine '... ib=8x200Gb/s'
+  hint: connect the nodes: --machine '... ib=8x200Gb/s'; devices of a node: '... link=300GB/s' or '... host=16GB/s'
 [1]
 $ heddle ops matmull --patterns
 error[E0801]: unknown operator 'matmull'
