@@ -5,6 +5,7 @@
 // one-line form '+' begins the next term, a kind of node. Every term has kinds of devices of its own until
 // the end, since keys may tell them apart. Changes go through the same readers as the keys of a machine file.
 #include "machine/draft.h"
+#include <dirent.h>
 #include <stdlib.h>
 
 // ---- presets -----------------------------------------------------------------------------------------
@@ -24,6 +25,8 @@ static const struct {
 #ifndef HEDDLE_PREFIX
 #define HEDDLE_PREFIX "/usr/local"
 #endif
+static const char installed[] = HEDDLE_PREFIX "/share/heddle/machines";
+typedef VEC(const char *) preset_names;
 
 static const char *read_file(ctx *c, arena *a, const char *path, size_t *n) {
   file_view f;
@@ -48,7 +51,6 @@ const char *preset_text(ctx *c, arena *a, const char *name, size_t *n, sym *from
     len = strcspn(path, ":");
     text = in_folder(c, a, path, len, name, n, from);
   }
-  static const char installed[] = HEDDLE_PREFIX "/share/heddle/machines";
   if (!text) text = in_folder(c, a, installed, sizeof installed - 1, name, n, from);
   for (u32 i = 0; !text && i < COUNT_OF(carried); i++)
     if (!strcmp(carried[i].name, name)) {
@@ -59,12 +61,39 @@ const char *preset_text(ctx *c, arena *a, const char *name, size_t *n, sym *from
   return text;
 }
 
+// NAME.yaml of the folder, but the kinds of devices, and what no word can say.
+static void presets_in(arena *a, const char *folder, size_t len, preset_names *out) {
+  DIR *dir = len ? opendir(arena_strndup(a, folder, len)) : NULL;
+  for (struct dirent *e; dir && (e = readdir(dir));) {
+    const size_t n = strlen(e->d_name);
+    if (n <= 5 || strcmp(e->d_name + n - 5, ".yaml") || *e->d_name == '.' || strpbrk(e->d_name, " \t\n*+="))
+      continue;
+    const char *name = arena_strndup(a, e->d_name, n - 5);
+    if (strcmp(name, "devices")) *vec_push(a, out) = name;
+  }
+  if (dir) closedir(dir);
+}
+
+static int by_name(const void *x, const void *y) {
+  return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
 u32 machine_presets(arena *a, const char *const **names) {
-  const char **v = NEWN(a, const char *, COUNT_OF(carried));
-  u32 n = 0;
+  preset_names v = {0};
+  const char *path = getenv("HEDDLE_MACHINES");
+  presets_in(a, "machines", 8, &v);
+  for (size_t len; path && *path; path += len + (path[len] == ':')) {
+    len = strcspn(path, ":");
+    presets_in(a, path, len, &v);
+  }
+  presets_in(a, installed, sizeof installed - 1, &v);
   for (u32 i = 0; i < COUNT_OF(carried); i++)
-    if (strcmp(carried[i].name, "devices")) v[n++] = carried[i].name;
-  *names = v;
+    if (strcmp(carried[i].name, "devices")) *vec_push(a, &v) = carried[i].name;
+  qsort(v.v, v.n, sizeof *v.v, by_name);
+  u32 n = 0;
+  for (u32 i = 0; i < v.n; i++)
+    if (!n || strcmp(v.v[n - 1], v.v[i])) v.v[n++] = v.v[i];
+  *names = v.v;
   return n;
 }
 

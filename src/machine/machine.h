@@ -199,7 +199,7 @@ enum { MACHINE_RANKS_MAX = 1 << 20, MACHINE_NODE_MAX = 256 }; // ranks; devices 
 machine *machine_load(ctx *c, arena *a, const char *spec);
 machine *machine_parse(ctx *c, arena *a, sym file, const char *text, size_t n); // the text of a machine file
 void machine_print(const machine *m, strbuf *out);        // as a file that reads back the same
-u32 machine_presets(arena *a, const char *const **names); // carried by the library, sorted
+u32 machine_presets(arena *a, const char *const **names); // of all of these places, sorted
 
 // Times of layers from CSV with a header (layer, device, samples, tensor, and any of forward_us, backward_us,
 // update_us, in any order; '#' begins a comment line) become m->profile; lines about other kinds of device

@@ -51,18 +51,24 @@ void report_machine(report *r, arena *a, const machine *m) {
   }
 }
 
-bool report_machines(report *r, ctx *c, arena *a) {
+void report_machines(report *r, ctx *c, arena *a) {
   static const column cols[] = {{"name", "machine"}, {"ranks", "devices"},       {"nodes", "nodes"},
                                 {"device", NULL},    {"memory_bytes", "memory"}, {"about", "about"}};
   const char *const *names;
   u32 n = machine_presets(a, &names);
   report_table(r, "machines", cols, COUNT_OF(cols));
   for (u32 i = 0; i < n; i++) {
+    const u32 before = diag_count(c);
     const machine *m = machine_load(c, a, names[i]);
-    if (!m) return false;
+    if (!m) { // somebody's own
+      const char *why = diag_count(c) > before ? diag_get(c, before).message : "it cannot be read";
+      report_row(r, (cell[]){cell_text(names[i]), cell_none(), cell_none(), cell_none(), cell_none(),
+                             cell_text(arena_printf(a, "error: %s", why))});
+    }
+    diag_truncate(c, before); // `heddle machines NAME` says it
+    if (!m) continue;
     report_row(r, (cell[]){cell_text(names[i]), cell_i(CELL_INT, m->nranks), cell_i(CELL_INT, m->nnodes),
                            cell_text(sym_str(c, m->kind[0].name)), cell_i(CELL_BYTES, m->kind[0].mem_bytes),
                            cell_text(sym_str(c, m->about))});
   }
-  return true;
 }
