@@ -2,9 +2,10 @@
 // line.
 //
 // Idea: words. The first says what the machine is; a word with '=' changes the nodes before it; in the
-// one-line form '+' begins the next kind of node. Changes go through the same readers as the keys of a
-// machine file.
+// one-line form '+' begins the next term, a kind of node. Every term has kinds of devices of its own until
+// the end, since keys may tell them apart. Changes go through the same readers as the keys of a machine file.
 #include "machine/draft.h"
+#include <dirent.h>
 #include <stdlib.h>
 
 // ---- presets -----------------------------------------------------------------------------------------
@@ -24,6 +25,8 @@ static const struct {
 #ifndef HEDDLE_PREFIX
 #define HEDDLE_PREFIX "/usr/local"
 #endif
+static const char installed[] = HEDDLE_PREFIX "/share/heddle/machines";
+typedef VEC(const char *) preset_names;
 
 static const char *read_file(ctx *c, arena *a, const char *path, size_t *n) {
   file_view f;
@@ -48,7 +51,6 @@ const char *preset_text(ctx *c, arena *a, const char *name, size_t *n, sym *from
     len = strcspn(path, ":");
     text = in_folder(c, a, path, len, name, n, from);
   }
-  static const char installed[] = HEDDLE_PREFIX "/share/heddle/machines";
   if (!text) text = in_folder(c, a, installed, sizeof installed - 1, name, n, from);
   for (u32 i = 0; !text && i < COUNT_OF(carried); i++)
     if (!strcmp(carried[i].name, name)) {
@@ -59,23 +61,58 @@ const char *preset_text(ctx *c, arena *a, const char *name, size_t *n, sym *from
   return text;
 }
 
+// NAME.yaml of the folder, but the kinds of devices, and what no word can say.
+static void presets_in(arena *a, const char *folder, size_t len, preset_names *out) {
+  DIR *dir = len ? opendir(arena_strndup(a, folder, len)) : NULL;
+  for (struct dirent *e; dir && (e = readdir(dir));) {
+    const size_t n = strlen(e->d_name);
+    if (n <= 5 || strcmp(e->d_name + n - 5, ".yaml") || *e->d_name == '.' || strpbrk(e->d_name, " \t\n*+="))
+      continue;
+    const char *name = arena_strndup(a, e->d_name, n - 5);
+    if (strcmp(name, "devices")) *vec_push(a, out) = name;
+  }
+  if (dir) closedir(dir);
+}
+
+static int by_name(const void *x, const void *y) {
+  return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
 u32 machine_presets(arena *a, const char *const **names) {
-  const char **v = NEWN(a, const char *, COUNT_OF(carried));
-  u32 n = 0;
+  preset_names v = {0};
+  const char *path = getenv("HEDDLE_MACHINES");
+  presets_in(a, "machines", 8, &v);
+  for (size_t len; path && *path; path += len + (path[len] == ':')) {
+    len = strcspn(path, ":");
+    presets_in(a, path, len, &v);
+  }
+  presets_in(a, installed, sizeof installed - 1, &v);
   for (u32 i = 0; i < COUNT_OF(carried); i++)
-    if (strcmp(carried[i].name, "devices")) v[n++] = carried[i].name;
-  *names = v;
+    if (strcmp(carried[i].name, "devices")) *vec_push(a, &v) = carried[i].name;
+  qsort(v.v, v.n, sizeof *v.v, by_name);
+  u32 n = 0;
+  for (u32 i = 0; i < v.n; i++)
+    if (!n || strcmp(v.v[n - 1], v.v[i])) v.v[n++] = v.v[i];
+  *names = v.v;
   return n;
 }
 
 // ---- words -------------------------------------------------------------------------------------------
 
+// A kind of device that words may change, and which of its figures they have.
+typedef struct {
+  u16 kind;
+  u32 term; // the first of its nodes
+  bool memory, usable;
+} own_kind;
+
 typedef struct {
   draft *d;
   const char *spec; // lives as long as the session: locations point into it
   u32 first;        // changes apply to the nodes from here on
-  VEC(loc) begins;  // by kind of node: where it begins in a text of one line
-  bool several;     // the text says how many nodes there are
+  VEC(own_kind) own;
+  bool several; // the text says how many nodes there are
+  bool in_line; // and what they are
 } words;
 
 typedef enum {
@@ -140,9 +177,23 @@ static bool set_fabric(draft *d, loc at, setting what, const char *value) {
   return true;
 }
 
-// What a device has, its fabric has too, is the same for every node; links and NICs are of the nodes before
-// the word, NICs also of nodes of earlier segments that have none: without them there is no way to the
-// others.
+// Of the devices of earlier terms those that no word has given this figure. What of its memory is usable
+// follows the memory, so a kind that was told the former keeps both.
+static bool change_devices(words *w, setting what, const char *value, loc value_at) {
+  draft *d = w->d;
+  for (u32 i = 0; i < w->own.n; i++) {
+    own_kind *x = &w->own.v[i];
+    device_kind *k = &d->kinds.v[x->kind].k;
+    if (x->term < w->first && (x->usable || (what == SET_MEMORY && x->memory))) continue;
+    if (!(what == SET_USABLE ? draft_usable(d, value_at, value, k) : set_memory(d, value_at, value, k)))
+      return false;
+    *(what == SET_USABLE ? &x->usable : &x->memory) = true;
+  }
+  return true;
+}
+
+// The fabric is the same for every node; links are of the nodes of the term, memory and NICs also of those of
+// earlier terms that have not said them: without NICs there is no way to the others.
 static bool change(words *w, const char *key, const char *value, loc at, loc value_at) {
   draft *d = w->d;
   u32 s = 0;
@@ -156,12 +207,8 @@ static bool change(words *w, const char *key, const char *value, loc at, loc val
   }
   const setting what = settings[s].what;
   if (what >= SET_STEP) return set_fabric(d, value_at, what, value);
-  for (u32 i = 0; what <= SET_MEMORY && i < d->kinds.n; i++) {
-    device_kind *k = &d->kinds.v[i].k;
-    if (!(what == SET_USABLE ? draft_usable(d, value_at, value, k) : set_memory(d, value_at, value, k)))
-      return false;
-  }
-  for (u32 i = 0; what > SET_MEMORY && i < d->nodes.n; i++) {
+  if (what <= SET_MEMORY) return change_devices(w, what, value, value_at);
+  for (u32 i = 0; i < d->nodes.n; i++) {
     node_kind *nk = &d->nodes.v[i];
     if (i < w->first && (what != SET_NICS || nk->nics)) continue;
     if (what == SET_SHAPE) draft_link(d, at, "link", key, &nk->inside);
@@ -216,19 +263,68 @@ static void warn_unlinked(const words *w) {
   }
   if (!w->several || nodes < 2 || !without) return;
   const size_t blank = strspn(w->spec, " \t\n");
-  diag(d->c, W_UNLINKED, first < w->begins.n ? w->begins.v[first] : word_loc(w, w->spec + blank),
+  diag(d->c, W_UNLINKED, w->in_line ? d->nodes.v[first].at : word_loc(w, w->spec + blank),
        "%llu of %llu nodes have no NICs: no rate is assumed, and nothing is sent from one node to another",
        (unsigned long long)without, (unsigned long long)nodes);
   diag_hint(d->c, "'%s ib=100Gb/s', with the rate of your network", w->spec + blank);
+}
+
+// The term's nodes get copies of their kinds of devices, which words may change. False and a diagnostic: there
+// are too many.
+static bool own_kinds(words *w, loc at, node_kind *nk) {
+  draft *d = w->d;
+  const u32 before = w->own.n;
+  u16 *dev = arena_dup(d->a, nk->dev, sizeof *dev * nk->ndevs);
+  for (u32 j = 0; j < nk->ndevs; j++) {
+    u32 i = before;
+    while (i < w->own.n && d->kinds.v[w->own.v[i].kind].k.name.i != d->kinds.v[dev[j]].k.name.i) i++;
+    if (d->kinds.n == 0x7fff) return draft_fail(d, at, "machine: more than %d kinds of devices", 0x7fff);
+    if (i == w->own.n) {
+      const kind_draft copy = d->kinds.v[dev[j]];
+      *vec_push(d->a, &w->own) = (own_kind){.kind = (u16)d->kinds.n, .term = w->first};
+      *vec_push(d->a, &d->kinds) = copy;
+    }
+    dev[j] = w->own.v[i].kind;
+  }
+  nk->dev = dev;
+  return true;
+}
+
+// Of the terms' kinds those that are still alike are one. Others of the same name are numbered: a100, a100.2.
+static void join_kinds(words *w) {
+  draft *d = w->d;
+  u16 *is = NEWN(d->a, u16, d->kinds.n + 1);
+  sym *name = NEWN(d->a, sym, d->kinds.n + 1); // as it was said
+  for (u32 i = 0, n; i < w->own.n; i++) {
+    const u16 at = is[w->own.v[i].kind] = w->own.v[i].kind;
+    device_kind *k = &d->kinds.v[at].k;
+    name[at] = k->name;
+    n = 1;
+    for (u32 j = 0; j < i && is[at] == at; j++) {
+      const u16 other = w->own.v[j].kind;
+      const device_kind *o = &d->kinds.v[other].k;
+      if (is[other] != other || name[other].i != name[at].i) continue;
+      if (o->mem_bytes == k->mem_bytes && o->usable_bytes == k->usable_bytes)
+        is[at] = other;
+      else
+        n++;
+    }
+    if (is[at] == at && n > 1) k->name = sym_fmt(d->c, "%s.%u", sym_str(d->c, name[at]), n);
+  }
+  for (u32 i = 0; i < d->nodes.n; i++) {
+    u16 *dev = arena_dup(d->a, d->nodes.v[i].dev, sizeof *dev * d->nodes.v[i].ndevs);
+    for (u32 j = 0; j < d->nodes.v[i].ndevs; j++) dev[j] = is[dev[j]];
+    d->nodes.v[i].dev = dev;
+  }
 }
 
 // "2x8 h100 KEY=VALUE ... + 4x4 a40 ...": the first word of a segment is nodes x devices, or devices of one
 // node.
 static void read_line(words *w, const char *p) {
   draft *d = w->d;
-  w->several = true;
+  w->several = w->in_line = true;
   for (const char *at, *s = word(w, &p, &at);; s = word(w, &p, &at)) {
-    node_kind nk = {.count = 1, .host_shared = 1};
+    node_kind nk = {.count = 1, .host_shared = 1, .at = word_loc(w, s ? at : w->spec)};
     const char *x = s ? strchr(s, 'x') : NULL, *kind_at, *kind = word(w, &p, &kind_at);
     if (!kind || strchr(kind, '=')) {
       draft_fail(d, word_loc(w, s ? at : w->spec),
@@ -249,11 +345,13 @@ static void read_line(words *w, const char *p) {
     nk.inside = d->kinds.v[nk.dev[0]].link;
     nk.host = d->kinds.v[nk.dev[0]].host;
     w->first = d->nodes.n;
+    if (!own_kinds(w, word_loc(w, kind_at), &nk)) return;
     *vec_push(d->a, &d->nodes) = nk;
-    *vec_push(d->a, &w->begins) = word_loc(w, at);
     changes(w, &p, "+");
-    if (!d->ok || !word(w, &p, &at)) return;
+    if (!d->ok) return;
+    if (!word(w, &p, &at)) break;
   }
+  join_kinds(w);
 }
 
 static const char *spec_text(words *w, const char *name, u32 times, const char *at, size_t *n, sym *from) {
@@ -295,6 +393,7 @@ static bool read_named(words *w, const char *p) {
     d->nodes.v[i].count *= times;
   }
   if (times > 1) d->name = sym_fmt(d->c, "%s*%u", sym_str(d->c, d->name), times);
+  for (u32 i = 0; i < d->kinds.n; i++) *vec_push(d->a, &w->own) = (own_kind){.kind = (u16)i};
   if (d->ok) changes(w, &p, NULL);
   return d->ok;
 }

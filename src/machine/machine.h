@@ -98,6 +98,7 @@ typedef struct {
   i64 host_bytes;      // host memory of the node; 0: not said
   u32 nics;
   double nic_bw; // of one
+  loc at;        // where it is said
 } node_kind;
 typedef struct {
   double eff;     // fraction of the NICs' bandwidth that large transfers reach
@@ -198,7 +199,7 @@ enum { MACHINE_RANKS_MAX = 1 << 20, MACHINE_NODE_MAX = 256 }; // ranks; devices 
 machine *machine_load(ctx *c, arena *a, const char *spec);
 machine *machine_parse(ctx *c, arena *a, sym file, const char *text, size_t n); // the text of a machine file
 void machine_print(const machine *m, strbuf *out);        // as a file that reads back the same
-u32 machine_presets(arena *a, const char *const **names); // carried by the library, sorted
+u32 machine_presets(arena *a, const char *const **names); // of all of these places, sorted
 
 // Times of layers from CSV with a header (layer, device, samples, tensor, and any of forward_us, backward_us,
 // update_us, in any order; '#' begins a comment line) become m->profile; lines about other kinds of device
@@ -260,6 +261,12 @@ double machine_top_bw(const device_kind *k);
 // Where all devices and nodes are alike: ranks lie as others do so many ranks further on (devices of a node,
 // times nodes below a switch). 0: they are not.
 u32 machine_period(const machine *m);
+// Can the devices of a node communicate, over its link or its host?
+static inline bool machine_joined(const node_kind *nk) {
+  return nk->ndevs < 2 || nk->inside.shape != LINK_NONE || nk->host.shape != LINK_NONE;
+}
+// Why devices of the kind cannot communicate with those beside them, or with other nodes. NULL: they can.
+const char *machine_apart(const machine *m, u32 kind);
 // Does it have this rank? Else a diagnostic at `at`.
 bool machine_has_rank(ctx *c, const machine *m, u32 rank, loc at);
 void machine_set_usable(machine *m, i64 bytes); // of every device, at most its memory

@@ -94,7 +94,8 @@ static u32 presets_like(draft *d, const char *name, const char *device, const ch
   for (u32 i = 0; i < n; i++)
     if (*name && !strncmp(all[i], name, strlen(name)) && strchr("-", all[i][strlen(name)]))
       out[found++] = all[i];
-  for (u32 i = 0; i < n && !found && device; i++)
+  const bool none = !found;
+  for (u32 i = 0; i < n && none && device; i++)
     if (has_word(all[i], device, strlen(device))) out[found++] = all[i];
   return found;
 }

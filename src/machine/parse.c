@@ -387,7 +387,7 @@ int draft_kind(draft *d, loc at, const char *name) {
 // ---- nodes, fabric, the whole ------------------------------------------------------------------------
 
 static void read_node(draft *d, const ynode *y) {
-  node_kind nk = {.count = 1, .host_shared = 1};
+  node_kind nk = {.count = 1, .host_shared = 1, .at = y->at};
   if (!map_of(d, y, "nodes", "count devices link host nics")) return;
   const ynode *sub = yaml_get(y, "devices");
   const char *text = sub ? text_of(d, sub, "devices") : NULL;
@@ -503,6 +503,23 @@ void draft_read(draft *d, const ynode *doc) {
     for (u32 i = 0; i < y->n; i++) read_node(d, y->item[i]);
 }
 
+// Devices of a node that nothing joins: a search would leave them out without a word.
+static void warn_apart(const draft *d) {
+  for (u32 i = 0; i < d->nodes.n; i++) {
+    const node_kind *nk = &d->nodes.v[i];
+    if (machine_joined(nk)) continue;
+    const char *kind = sym_str(d->c, d->kinds.v[nk->dev[0]].k.name);
+    diag(d->c, W_UNLINKED, nk->at,
+         "the %u devices of a node (%s%s) have neither `link` nor `host`: nothing is sent between them",
+         nk->ndevs, kind, nk->dev[nk->ndevs - 1] == nk->dev[0] ? "" : " and others");
+    diag_hint(d->c,
+              "`link: switch 100 GB/s` or `host: 16 GB/s`, with the rate of yours, in the node or in the "
+              "kind %s; in one "
+              "line link=100GB/s or host=16GB/s",
+              kind);
+  }
+}
+
 // Keeps the kinds that nodes use, in order of use, and numbers the ranks.
 machine *draft_finish(draft *d, loc at) {
   u64 nodes = 0, ranks = 0;
@@ -514,6 +531,7 @@ machine *draft_finish(draft *d, loc at) {
   if (ranks > MACHINE_RANKS_MAX)
     draft_fail(d, at, "machine: %llu devices; at most %d", (unsigned long long)ranks, MACHINE_RANKS_MAX);
   if (!d->ok) return NULL;
+  warn_apart(d);
   machine *m = NEW(d->a, machine);
   *m = (machine){.c = d->c, .name = d->name, .about = d->about, .fabric = d->fabric, .distir = d->distir};
   m->nnodes = (u32)nodes;

@@ -266,6 +266,18 @@ u32 machine_period(const machine *m) {
   return per * MAX(m->fabric.leaf, 1u);
 }
 
+const char *machine_apart(const machine *m, u32 kind) {
+  const char *why = NULL;
+  for (u32 i = 0; i < m->nnode_kinds; i++) {
+    const node_kind *nk = &m->node_kind[i];
+    bool has = false;
+    for (u32 j = 0; j < nk->ndevs; j++) has |= nk->dev[j] == kind;
+    if (has && !machine_joined(nk)) return "a node of them has neither `link` nor `host`";
+    if (has && !nk->nics && m->nnodes > 1) why = "a node of them has no `nics`";
+  }
+  return why;
+}
+
 bool machine_has_rank(ctx *c, const machine *m, u32 rank, loc at) {
   if (rank < m->nranks) return true;
   const char *name = sym_str(m->c, m->name);

@@ -124,13 +124,14 @@ static void say_range(strbuf *b, i64 least, i64 most, const char *what) {
   sb_fmt(b, " %s%s", what, most == 1 ? "" : "s");
 }
 
-// "5 to 6 samples, 7 layers": what the ranks of one kind get.
-static const char *say_given(arena *a, const machine *m, u32 kind, const plan_given *of) {
+// "5 to 6 samples, 7 layers": what the ranks of one kind get, of which there are so many.
+static const char *say_given(arena *a, const machine *m, u32 kind, u32 ranks, const plan_given *of) {
   rank_given x = {0};
-  u32 most = 0;
+  u32 most = 0, work = 0;
   for (u32 r = 0; r < of->nranks && r < m->nranks; r++) {
     const rank_given *y = &of->rank[r];
     if (m->dev[r].kind != kind || !y->any) continue;
+    work++;
     if (!x.any) x = *y, most = x.layers;
     x.samples[0] = MIN(x.samples[0], y->samples[0]), x.samples[1] = MAX(x.samples[1], y->samples[1]);
     x.layers = MIN(x.layers, y->layers), most = MAX(most, y->layers);
@@ -139,12 +140,15 @@ static const char *say_given(arena *a, const machine *m, u32 kind, const plan_gi
   if (!x.any) return "nothing";
   if (x.samples[1]) say_range(&b, x.samples[0], x.samples[1], "sample");
   if (of->cut) say_range(&b, x.layers, most, "layer");
+  if (work < ranks) sb_fmt(&b, "; %u nothing", ranks - work);
   return sb_str(&b);
 }
 
 static plan_kind kind_of(arena *a, const plan_kinds_opts *o, const sim_result *r, u32 kind, double all) {
   sim_sum busy = 0, comm = 0;
+  bool all_run = true;
   plan_kind x = {.name = sym_str(o->m->c, o->m->kind[kind].name),
+                 .apart = machine_apart(o->m, kind),
                  .work = o->given ? 0 : -1,
                  .usable_bytes = o->memory_bytes > 0 ? o->memory_bytes : o->m->kind[kind].usable_bytes};
   for (u32 k = o->first; k < o->first + o->ranks; k++) {
@@ -152,6 +156,7 @@ static plan_kind kind_of(arena *a, const plan_kinds_opts *o, const sim_result *r
     if (o->m->dev[k].kind != kind || (!ran && !o->unused)) continue;
     x.ranks++;
     if (o->given && k < o->given->nranks) x.work += o->given->rank[k].work;
+    all_run &= ran;
     if (!ran) continue;
     const u32 at = r->class_of_rank[k] * r->nstreams;
     busy += r->busy_ps[at] - r->comm_ps[at], comm += r->comm_ps[at];
@@ -160,8 +165,8 @@ static plan_kind kind_of(arena *a, const plan_kinds_opts *o, const sim_result *r
   if (!x.ranks) return x;
   x.computes = sim_mean_share(busy, r->makespan_ps, x.ranks);
   x.communicates = sim_mean_share(comm, r->makespan_ps, x.ranks);
-  if (o->given) x.gets = say_given(a, o->m, kind, o->given);
-  if (o->speed && o->speed[kind] > 0) x.one_more = all / (all + o->speed[kind]);
+  if (o->given) x.gets = say_given(a, o->m, kind, x.ranks, o->given);
+  if (o->speed && o->speed[kind] > 0 && all_run && !x.apart) x.one_more = all / (all + o->speed[kind]);
   return x;
 }
 

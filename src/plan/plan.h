@@ -515,9 +515,11 @@ typedef struct {
   const char *name;
   u32 ranks;
   const char *gets;              // each of them: "5 to 6 samples, 7 layers"; "nothing"; NULL: not known
+  const char *apart;             // machine_apart; NULL: they are not
   double work;                   // part of the products; below 0: not known
   double computes, communicates; // of the step, mean over its ranks
-  double one_more;               // the step without any waiting with one device more, relative; 0: not known
+  double
+      one_more; // the step without any waiting with one device more, relative; 0: not known, or not all of them work
   i64 peak_bytes, usable_bytes;
 } plan_kind;
 typedef struct {

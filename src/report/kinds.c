@@ -6,7 +6,7 @@ void report_kinds(report *r, const plan_kind *v, u32 n) {
                                {"gets", "each gets"},       {"work", "share of work"},
                                {"utilisation", "computes"}, {"communication", "communicates"},
                                {"bubble", "idle"},          {"peak_bytes", "peak memory"},
-                               {"usable_bytes", "usable"},  {"one_more", "speedup from one more"}};
+                               {"usable_bytes", "usable"},  {"one_more", "bound with one more"}};
   column *cols = arena_dup(r->a, all, sizeof all);
   bool told = n > 1, some = false; // of one kind the rest of the report says it
   for (u32 k = 0; k < n; k++) told = told && v[k].gets, some |= v[k].one_more > 0;

@@ -5,9 +5,13 @@ static cell rate(cell_kind kind, double x) { return x > 0 ? cell_x(kind, x) : ce
 
 void report_machine(report *r, arena *a, const machine *m) {
   (void)a;
-  static const column nodes[] = {{"nodes", "nodes"}, {"devices", "devices"},
-                                 {"link", "link"},   {"link_bytes_per_s", "each way"},
-                                 {"nics", "NICs"},   {"nic_bytes_per_s", "each"}};
+  static const column nodes[] = {{"nodes", "nodes"},
+                                 {"devices", "devices"},
+                                 {"link", "link"},
+                                 {"link_bytes_per_s", "each way"},
+                                 {"host_bytes_per_s", "host"},
+                                 {"nics", "NICs"},
+                                 {"nic_bytes_per_s", "each"}};
   static const column devices[] = {{"device", "device"},
                                    {"count", "count"},
                                    {"memory_bytes", "memory"},
@@ -24,11 +28,14 @@ void report_machine(report *r, arena *a, const machine *m) {
   report_table(r, "nodes", nodes, COUNT_OF(nodes));
   for (u32 i = 0; i < m->nnode_kinds; i++) {
     const node_kind *k = &m->node_kind[i];
-    bool many = k->ndevs > 1;
-    report_row(r, (cell[]){cell_i(CELL_INT, k->count), cell_i(CELL_INT, k->ndevs),
-                           cell_text(many ? link_name(k->inside.shape) : "none"),
-                           rate(CELL_RATE, many ? k->inside.bw : 0), cell_i(CELL_INT, k->nics),
-                           rate(CELL_RATE, k->nics ? k->nic_bw : 0)});
+    const bool many = k->ndevs > 1, host = k->host.shape != LINK_NONE;
+    const char *link = !many                          ? "none"
+                       : !machine_joined(k)           ? "none: cannot communicate"
+                       : k->inside.shape == LINK_NONE ? "through the host"
+                                                      : link_name(k->inside.shape);
+    report_row(r, (cell[]){cell_i(CELL_INT, k->count), cell_i(CELL_INT, k->ndevs), cell_text(link),
+                           rate(CELL_RATE, many ? k->inside.bw : 0), rate(CELL_RATE, host ? k->host.bw : 0),
+                           cell_i(CELL_INT, k->nics), rate(CELL_RATE, k->nics ? k->nic_bw : 0)});
   }
   report_gap(r);
   report_table(r, "devices", devices, COUNT_OF(devices));
@@ -44,18 +51,24 @@ void report_machine(report *r, arena *a, const machine *m) {
   }
 }
 
-bool report_machines(report *r, ctx *c, arena *a) {
+void report_machines(report *r, ctx *c, arena *a) {
   static const column cols[] = {{"name", "machine"}, {"ranks", "devices"},       {"nodes", "nodes"},
                                 {"device", NULL},    {"memory_bytes", "memory"}, {"about", "about"}};
   const char *const *names;
   u32 n = machine_presets(a, &names);
   report_table(r, "machines", cols, COUNT_OF(cols));
   for (u32 i = 0; i < n; i++) {
+    const u32 before = diag_count(c);
     const machine *m = machine_load(c, a, names[i]);
-    if (!m) return false;
+    if (!m) { // somebody's own
+      const char *why = diag_count(c) > before ? diag_get(c, before).message : "it cannot be read";
+      report_row(r, (cell[]){cell_text(names[i]), cell_none(), cell_none(), cell_none(), cell_none(),
+                             cell_text(arena_printf(a, "error: %s", why))});
+    }
+    diag_truncate(c, before); // `heddle machines NAME` says it
+    if (!m) continue;
     report_row(r, (cell[]){cell_text(names[i]), cell_i(CELL_INT, m->nranks), cell_i(CELL_INT, m->nnodes),
                            cell_text(sym_str(c, m->kind[0].name)), cell_i(CELL_BYTES, m->kind[0].mem_bytes),
                            cell_text(sym_str(c, m->about))});
   }
-  return true;
 }

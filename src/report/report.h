@@ -119,7 +119,7 @@ void report_schedule(report *r, arena *a, const sched *s, const sched_times *t, 
 void report_synthesis(report *r, arena *a, const sched_stages *of, const sched_aims *aims,
                       const sched_synthesis *x, const char *name, const sched_times *drawn);
 void report_machine(report *r, arena *a, const machine *m); // machines NAME (machine.c)
-bool report_machines(report *r, ctx *c, arena *a);          // every preset
+void report_machines(report *r, ctx *c, arena *a);          // every preset
 void report_check(report *r, arena *a, const verify_report *v, const char *model, const char *plan,
                   const batchnorm_stats *bn); // check.c
 // The program of one rank (rank.c), of a distributed program that runs on ranks below nranks. False and a

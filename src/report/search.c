@@ -26,13 +26,16 @@ static const char *text_of(arena *a, cell x) {
   return sb_str(&b);
 }
 
-// The best plan that uses one degree only, on all ranks; NULL: none was simulated, or one that was ruled out may
-// be faster.
+// Of a plan that was simulated: was every faster one, too? Those that were ruled out may be faster than it.
+static bool is_known(const search_result *s, const search_point *p) {
+  return p->time_ps <= s->last_ps || !s->count[SEARCH_BOUND_TIME];
+}
+
+// The best plan that uses one degree only, on all ranks; NULL: none was simulated, or it is not known.
 static const search_point *alone(const search_result *s, choice_id degree, u32 ranks) {
   for (u32 i = 0; i < s->npoints; i++) {
     const search_point *p = &s->point[i];
-    if (p->time_ps && p->s.of[degree].n == ranks)
-      return p->time_ps <= s->last_ps || !s->count[SEARCH_BOUND_TIME] ? p : NULL;
+    if (p->time_ps && p->s.of[degree].n == ranks) return is_known(s, p) ? p : NULL;
   }
   return NULL;
 }
@@ -88,20 +91,36 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
   report_gap(r);
   const double even = (double)s->even_ps / (double)w->time_ps;
   const u32 used = (u32)strategy_ranks(&w->s), first = w->s.skip.n;
+  bool more = false;
   if (used < ranks)
     report_line(r, "left out", "%u of %u devices: the winner is on ranks %u to %u", ranks - used, ranks,
                 first, first + used - 1);
+  for (u32 k = 0; used < ranks && k < s->nkinds; k++)
+    if (!s->kinds[k].peak_bytes && s->kinds[k].apart && *s->kinds[k].apart)
+      report_line(r, "", "%s: %s, so that nothing is sent there", s->kinds[k].name, s->kinds[k].apart);
   report_fact(r, "equal_ps", NULL, s->even_ps ? cell_i(CELL_PS, s->even_ps) : cell_none());
   report_fact(r, "equal_strategy", NULL, s->even_ps ? cell_text(s->even) : cell_none());
+  const bool apart = !s->even_ps || strcmp(s->even, strategy_str(a, &w->s));
   if (!s->even_ps)
     report_line(r, "equal shares", "no plan that gives every device the same is possible and fits");
-  else if (strcmp(s->even, strategy_str(a, &w->s)))
+  else if (apart)
     report_line(r, "equal shares", "%s the time at best: %s", text_of(a, cell_x(CELL_TIMES, even)), s->even);
+  if (apart && s->batch % ranks)
+    report_line(r, "",
+                "%u devices do not divide the batch of %lld: equal shares are of fewer devices, or of parts "
+                "of the model",
+                ranks, (long long)s->batch);
   report_fact(r, "spread_ps", NULL, s->spread_ps ? cell_i(CELL_PS, s->spread_ps) : cell_none());
   if (s->spread_ps && s->spread_ps < w->time_ps) // layers that suit different kinds may be faster apart
     report_line(r, "no waiting", "%s, if no device ever waited for another one: the winner takes %s more",
                 text_of(a, cell_i(CELL_PS, s->spread_ps)),
                 text_of(a, cell_x(CELL_SHARE, (double)w->time_ps / (double)s->spread_ps - 1)));
+  for (u32 k = 0; k < s->nkinds; k++) more |= s->kinds[k].one_more > 0;
+  if (more)
+    report_line(r, "one more",
+                "the last column compares steps without waiting; what a plan gains is searched by --what-if, "
+                "or on a machine "
+                "that has one more");
 }
 
 static void put_certificate(report *r, arena *a, const search_about *about, const search_opts *o,
@@ -189,7 +208,7 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   const bool stages = about->layers && *about->layers;
   report_fact(r, "layers_by_stage", stages ? "layers" : NULL, cell_text(stages ? about->layers : NULL));
   report_batchnorm(r, &about->batchnorm);
-  if (s->nfit > 1)
+  if (s->nfit > 1 && is_known(s, &s->point[1]))
     put_other(r, a, "next", &s->point[1], arena_printf(a, "limited by %s", limit_of(&s->point[1])), s);
   put_alone(r, a, s, about->ranks);
   for (u32 i = s->nfit; i < s->npoints; i++) {

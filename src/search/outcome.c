@@ -198,7 +198,8 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
               text_bytes(a, (double)least));
   if (r->nreasons &&
       r->reason[0].why_id == E_LINK) // that comes first: without links hardly any plan was looked at
-    diag_hint(c, "connect the nodes: --machine '... ib=8x200Gb/s'");
+    diag_hint(c, "connect the nodes: --machine '... ib=8x200Gb/s'; devices of a node: '... link=300GB/s' or "
+                 "'... host=16GB/s'");
   else if (least)
     diag_hint(c, "use more devices%s or a smaller batch",
               o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)");

@@ -185,6 +185,8 @@ static void put_kinds(const search_result *r, strbuf *b) {
     sb_json_str(b, x->name);
     sb_put(b, ", \"gets\": ");
     sb_json_str(b, x->gets);
+    sb_put(b, ", \"apart\": ");
+    sb_json_str(b, x->apart ? x->apart : "");
     sb_fmt(b, ", \"ranks\": %u, \"work\": %.17g, \"utilisation\": %.17g, \"communication\": %.17g", x->ranks,
            x->work, x->computes, x->communicates);
     sb_fmt(b, ", \"one_more\": %.17g, \"peak_bytes\": %lld, \"usable_bytes\": %lld}", x->one_more,

@@ -159,6 +159,7 @@ static void read_kinds(reader *r, const ynode *y, search_result *x) {
     const ynode *e = v->item[i];
     of[i] = (plan_kind){.name = string(r, e, "device"),
                         .gets = string(r, e, "gets"),
+                        .apart = string(r, e, "apart"),
                         .ranks = (u32)number(r, e, "ranks", 1, UINT32_MAX),
                         .work = share(r, e, "work"),
                         .computes = share(r, e, "utilisation"),

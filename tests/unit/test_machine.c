@@ -224,6 +224,41 @@ TEST(machine_network_of_all_segments) {
   ctx_free(c);
 }
 
+// What a word says of devices is of its term, and of those before it that have not said it.
+TEST(machine_memory_of_terms) {
+  static const struct {
+    const char *spec, *kinds; // name usable/memory of every kind, in MB
+  } rows[] = {
+      {"1x1 a100 usable=8GB + 1x1 v100 usable=30GB ib=1Gb/s", "a100 8000/85899 v100 30000/34359 "},
+      {"1x1 a100 + 1x1 v100 usable=30GB ib=1Gb/s", "a100 30000/85899 v100 30000/34359 "},
+      {"1x1 a100 usable=8GB + 1x1 v100 ib=1Gb/s", "a100 8000/85899 v100 30923/34359 "},
+      {"1x1 a100 usable=8GB usable=9GB + 1x1 v100 memory=20GB ib=1Gb/s", "a100 9000/85899 v100 17999/20000 "},
+      {"1x1 a100 memory=20GB + 1x1 v100 usable=0.5 ib=1Gb/s", "a100 10000/20000 v100 17179/34359 "},
+      {"1x1 a100 + 1x1 v100 + 1x1 a100 ib=1Gb/s", "a100 77309/85899 v100 30923/34359 "},
+      {"1x1 a100 usable=8GB + 1x2 v100+a100 ib=1Gb/s + 2x1 a100 usable=8GB + 1x1 a100 usable=9GB ib=1Gb/s",
+       "a100 8000/85899 v100 8000/34359 a100.2 9000/85899 "},
+      {"1x1 a100 usable=8GB + 2x1 a100 usable=9GB + 1x1 a100 ib=1Gb/s",
+       "a100 8000/85899 a100.2 9000/85899 a100.3 77309/85899 "},
+  };
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  for (u32 i = 0; i < COUNT_OF(rows); i++) {
+    const machine *m = machine_load(c, a, rows[i].spec);
+    strbuf b = {.a = a};
+    if (!CHECK_MSG(m, "%s: %s", rows[i].spec, diag_render(c, a))) continue;
+    for (u32 k = 0; k < m->nkinds; k++)
+      sb_fmt(&b, "%s %lld/%lld ", sym_str(c, m->kind[k].name), (long long)(m->kind[k].usable_bytes / 1000000),
+             (long long)(m->kind[k].mem_bytes / 1000000));
+    CHECK_STR(sb_str(&b), rows[i].kinds);
+    const char *text = printed(m, a);
+    const machine *back = machine_parse(c, a, sym_of(c, "back.yaml"), text, strlen(text));
+    if (CHECK_MSG(back, "%s: %s", rows[i].spec, diag_render(c, a))) CHECK_STR(printed(back, a), text);
+  }
+  CHECK(diag_count(c) == 0);
+  arena_free(a);
+  ctx_free(c);
+}
+
 TEST(machine_mistakes) {
   static const char *const specs[] = {
       "nope",

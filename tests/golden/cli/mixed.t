@@ -23,12 +23,13 @@ certificate    2511 plans: 3 fit, 49 too large, 1451 too slow, 0 impossible, 100
                no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 23.0 % more
                other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 
-device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  speedup from one more
-v100        4  28 samples         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB                 10.9 %
-a100        4  36 samples         56.2 %    93.9 %         4.3 %  1.8 %     32.1 GiB  72.0 GiB                 14.1 %
+device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  bound with one more
+v100        4  28 samples         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB               10.9 %
+a100        4  36 samples         56.2 %    93.9 %         4.3 %  1.8 %     32.1 GiB  72.0 GiB               14.1 %
 
 equal shares  1.14x the time at best: dp=8 tp=1 pp=1 mb=2
 no waiting    2.785 s, if no device ever waited for another one: the winner takes 5.6 % more
+one more      the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
 $ heddle sim bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" | head -22
 model           bert-large
 plan            dp=8 tp=1 pp=1 mb=2 dp.shares=7x4/9x4
@@ -357,10 +358,11 @@ certificate  445 plans: 3 fit, 0 too large, 201 too slow, 126 impossible, 115 eq
 impossible   126 such as dp=1 tp=1 pp=4:
              4 pipeline stages, but the model has only 2 blocks and matmuls
 
-device  ranks  each gets              share of work  computes  communicates    idle  peak memory    usable  speedup from one more
-x           4  1024 samples, 1 layer         50.0 %    89.4 %         0.0 %  10.6 %     40.5 MiB  72.0 GiB                 12.5 %
-y           4  1024 samples, 1 layer         50.0 %    94.0 %         0.0 %   6.0 %     81.5 MiB  72.0 GiB                 12.5 %
+device  ranks  each gets              share of work  computes  communicates    idle  peak memory    usable  bound with one more
+x           4  1024 samples, 1 layer         50.0 %    89.4 %         0.0 %  10.6 %     40.5 MiB  72.0 GiB               12.5 %
+y           4  1024 samples, 1 layer         50.0 %    94.0 %         0.0 %   6.0 %     81.5 MiB  72.0 GiB               12.5 %
 
+one more  the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
 $ heddle sim gpt2 --batch 262144 --seq 16 --train --machine "1x4 a100 ib=8x200Gb/s + 1x4 v100 ib=8x200Gb/s" --strategy "dp=8 mb=4096 dp.shares=auto" | sed -n 2p
 plan            dp=8 tp=1 pp=1 mb=4096 dp.shares=9x4/7x4
 $ heddle sim mlp-xs --machine dgx-a100-80 --strategy "dp=65536 tp=65536 pp=2 tp.stages=1/1"
@@ -397,11 +399,12 @@ impossible   350 such as dp=1 tp=1 pp=8 mb=8:
              83 such as dp=1 tp=8 pp=1 recompute=selective:
              all_reduce over 8 ranks: the machine has no link between its nodes
 
-device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  speedup from one more
-v100        4  nothing             0.0 %                                         0 B  28.8 GiB                 10.9 %
-a100        4  64 samples        100.0 %    99.7 %         0.3 %  0.0 %     42.7 GiB  72.0 GiB                 14.1 %
+device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable
+v100        4  nothing             0.0 %                                         0 B  28.8 GiB
+a100        4  64 samples        100.0 %    99.7 %         0.3 %  0.0 %     42.7 GiB  72.0 GiB
 
 left out      4 of 8 devices: the winner is on ranks 4 to 7
+              v100: a node of them has no `nics`, so that nothing is sent there
 equal shares  no plan that gives every device the same is possible and fits
 no waiting    2.697 s, if no device ever waited for another one: the winner takes 78.2 % more
 warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is sent from one node to another
@@ -435,13 +438,15 @@ certificate  1140 plans: 2 fit, 0 too large, 619 too slow, 252 impossible, 267 e
 impossible   252 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
 
-device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  speedup from one more
-p100        2  nothing            0.0 %                                         0 B  14.4 GiB                  9.4 %
-a100        4  8 samples        100.0 %    98.9 %         1.1 %  0.0 %     12.7 GiB  72.0 GiB                 20.3 %
+device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  bound with one more
+p100        2  nothing            0.0 %                                         0 B  14.4 GiB
+a100        4  8 samples        100.0 %    98.9 %         1.1 %  0.0 %     12.7 GiB  72.0 GiB               20.3 %
 
 left out      2 of 6 devices: the winner is on ranks 2 to 5
 equal shares  1.78x the time at best: dp=1 tp=1 pp=6 mb=32
+              6 devices do not divide the batch of 32: equal shares are of fewer devices, or of parts of the model
 no waiting    421.8 ms, if no device ever waited for another one: the winner takes 24.5 % more
+one more      the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
 $ heddle sim gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=4 skip=2" --json | head -14
 {
   "model": "gpt2",
@@ -483,6 +488,65 @@ $ heddle sim gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib
 error[E0605]: rank 7 is used; the machine 1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s has ranks 0 to 5
   hint: plan for this machine, or use a larger one
 [1]
+## Devices of a node that nothing joins: warned of where they are said, and named where they are left out.
+$ printf 'devices:\n  old: {rate: {f32: 9 TFLOP/s}, memory: 16 GiB, bandwidth: 700 GB/s}\nnodes:\n  - {devices: 4 old, nics: 100 Gb/s}\n  - {devices: 4 v100, nics: 100 Gb/s}\n' > apart.yaml; heddle machines apart.yaml
+machine  apart.yaml
+about
+devices  8
+
+nodes  devices  link                      each way       host  NICs       each
+    1        4  none: cannot communicate                          1  12.5 GB/s
+    1        4  switch                    150 GB/s  15.8 GB/s     1  12.5 GB/s
+
+device  count    memory    usable  bandwidth          f16  bf16           f32           f64
+old         4  16.0 GiB  14.4 GiB   700 GB/s                     9.00 TFLOP/s
+v100        4  32.0 GiB  28.8 GiB   981 GB/s  125 TFLOP/s        15.7 TFLOP/s  7.80 TFLOP/s
+warning[W0602]: the 4 devices of a node (old) have neither `link` nor `host`: nothing is sent between them
+  --> apart.yaml:4:5
+   4 |   - {devices: 4 old, nics: 100 Gb/s}
+     |     ^
+  hint: `link: switch 100 GB/s` or `host: 16 GB/s`, with the rate of yours, in the node or in the kind old; in one line link=100GB/s or host=16GB/s
+$ heddle plan gpt2 --machine apart.yaml --batch 32 --train 2>/dev/null | sed -n '/^device /,$p'
+device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  bound with one more
+old         4  nothing            0.0 %                                         0 B  14.4 GiB
+v100        4  8 samples        100.0 %    98.7 %         1.3 %  0.0 %     12.7 GiB  28.8 GiB               14.1 %
+
+left out      4 of 8 devices: the winner is on ranks 4 to 7
+              old: a node of them has neither `link` nor `host`, so that nothing is sent there
+equal shares  no plan that gives every device the same is possible and fits
+no waiting    387.4 ms, if no device ever waited for another one: the winner takes 79.4 % more
+one more      the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
+$ heddle plan gpt2 --machine apart.yaml --batch 32 --train --devices 4 2>&1 | sed -n '/E0506/,$p'
+error[E0506]: no plan can run: of 222, 180 impossible, 42 equal to another
+  note: 78 impossible, such as dp=1 tp=2 pp=2: all_reduce over 2 ranks: the machine has no link between the devices of a node
+  note: 48 impossible, such as dp=1 tp=1 pp=4: send over 2 ranks: the machine has no link between the devices of a node
+  note: 42 impossible, such as dp=2 tp=1 pp=2 zero=3: all_gather over 2 ranks: the machine has no link between the devices of a node
+  note: 12 impossible, such as dp=4 tp=1 pp=1 zero=2: reduce_scatter over 4 ranks: the machine has no link between the devices of a node
+  hint: connect the nodes: --machine '... ib=8x200Gb/s'; devices of a node: '... link=300GB/s' or '... host=16GB/s'
+$ heddle machines "1x4 v100 host=16GB/s + 1x4 p100 ib=1Gb/s" | sed -n '/^nodes/,/^$/p'
+nodes  devices  link              each way       host  NICs      each
+    1        4  switch            150 GB/s  16.0 GB/s     1  125 MB/s
+    1        4  through the host            15.8 GB/s     1  125 MB/s
+
+## With --top 1 all others may be ruled out by their bounds: which one is next is known only if none of them is faster.
+$ heddle plan gpt2 --machine "1x4 v100" --batch 32 --train --top 1 | grep '^winner\|^next\|^cert'
+winner       dp=4 tp=1 pp=1
+certificate  222 plans: 1 fit, 0 too large, 179 too slow, 0 impossible, 42 equal to another;
+$ heddle plan gpt2 --machine "1x4 v100" --batch 32 --train --top 2 | grep '^winner\|^next\|^cert'
+winner       dp=4 tp=1 pp=1
+next         dp=4 tp=1 pp=1 zero=2
+certificate  222 plans: 2 fit, 0 too large, 178 too slow, 0 impossible, 42 equal to another;
+## One device more of a kind: of those that work, the bound; of others nothing. Ranks that get nothing are counted.
+$ heddle plan gpt2 --machine "1x3 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "dp=4 tp=1 pp=1" | sed -n '/^device /,$p'
+device  ranks  each gets             share of work  computes  communicates    idle  peak memory    usable  bound with one more
+v100        3  7 samples; 1 nothing         43.8 %    61.9 %         4.8 %  33.3 %     11.2 GiB  28.8 GiB
+a100        2  9 samples                    56.2 %    88.6 %         7.2 %   4.2 %     14.3 GiB  72.0 GiB               23.4 %
+
+left out      1 of 5 devices: the winner is on ranks 1 to 4
+equal shares  1.12x the time at best: dp=4 tp=1 pp=1 skip=1
+              5 devices do not divide the batch of 32: equal shares are of fewer devices, or of parts of the model
+no waiting    486.5 ms, if no device ever waited for another one: the winner takes 34.3 % more
+one more      the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
 ## Nodes are joined, whole machines are not.
 $ heddle machines "dgx-2 + dgx-h100"
 error[E0601]: '+' is not KEY=VALUE
@@ -598,11 +662,12 @@ replicas tried     plans  simulated      best  at least  why not
 1x2x2+1x2             16          0            857.5 ms  its bound is above the last plan that is kept: 856.2 ms
 ... and 3 more
 
-device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable  speedup from one more
-v100        4  8 samples         66.7 %    91.5 %         8.5 %   0.0 %     7.14 GiB  28.8 GiB                 15.1 %
-a100        2  8 samples         33.3 %    69.2 %         8.5 %  22.3 %     7.14 GiB  72.0 GiB                 19.9 %
+device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable  bound with one more
+v100        4  8 samples         66.7 %    91.5 %         8.5 %   0.0 %     7.14 GiB  28.8 GiB               15.1 %
+a100        2  8 samples         33.3 %    69.2 %         8.5 %  22.3 %     7.14 GiB  72.0 GiB               19.9 %
 
 no waiting  655.4 ms, if no device ever waited for another one: the winner takes 21.7 % more
+one more    the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
 $ heddle sim gpt2 --batch 30 --train --machine laptop --strategy "replicas=1x2+1x1 mb=5"
 error[E0502]: mb=5 microbatches cannot be dealt out to 2 replicas in equal parts
   --> --strategy:1:1
@@ -672,9 +737,9 @@ memory limit  72.0 GiB
 certificate  24 plans: 2 fit, 0 too large, 22 too slow, 0 impossible, 0 equal to another;
 $ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 6 --strategy "skip=2 dp=6" --top 1 --threads 1 | grep "00  \|ranks\|no waiting"
 ranks         6
-device  ranks  each gets       share of work  computes  communicates    idle  peak memory    usable  speedup from one more
-p100        2  1 sample               16.7 %    62.2 %        37.8 %   0.0 %     12.0 GiB  14.4 GiB                  2.5 %
-a100        4  2 to 3 samples         83.3 %    14.4 %        37.6 %  48.0 %     21.7 GiB  72.0 GiB                 23.8 %
+device  ranks  each gets       share of work  computes  communicates    idle  peak memory    usable  bound with one more
+p100        2  1 sample               16.7 %    62.2 %        37.8 %   0.0 %     12.0 GiB  14.4 GiB                2.5 %
+a100        4  2 to 3 samples         83.3 %    14.4 %        37.6 %  48.0 %     21.7 GiB  72.0 GiB               23.8 %
 no waiting    245.7 ms, if no device ever waited for another one: the winner takes 482.6 % more
 $ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 4 --strategy "skip=4 dp=4" --what-if --top 1 --threads 1 | sed -n '/^what if/,$p'
 what if             best plan                         time  faster    memory
@@ -711,13 +776,15 @@ error[E0509]: no plan of this search has skip=1
 [2]
 ## A kind that is left out has a speed all the same.
 $ heddle plan gpt2:layers=2 --batch 24 --seq 128 --dtype f16 --train --machine '1x4 a100 + 1x1 h100 ib=1Gb/s' | sed -n '/^device/,$p'
-device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  speedup from one more
-a100        4  24 samples        100.0 %    86.4 %        13.6 %  0.0 %      521 MiB  72.0 GiB                 12.5 %
-h100        1  nothing             0.0 %                                         0 B  72.0 GiB                 50.0 %
+device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  bound with one more
+a100        4  24 samples        100.0 %    86.4 %        13.6 %  0.0 %      521 MiB  72.0 GiB               12.5 %
+h100        1  nothing             0.0 %                                         0 B  72.0 GiB
 
 left out      1 of 5 devices: the winner is on ranks 0 to 3
 equal shares  no plan that gives every device the same is possible and fits
+              5 devices do not divide the batch of 24: equal shares are of fewer devices, or of parts of the model
 no waiting    1.782 ms, if no device ever waited for another one: the winner takes 121.8 % more
+one more      the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
 ## Tensor ranks by place leave no data ranks.
 $ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=96 --batch 8 --seq 16 --train --machine '2x2 v100 ib=100Gb/s' --strategy 'pp=2 dp=2 tp.stages=2/2 zero=1'
 error[E0509]: zero=1 needs a place with dp > 1; tp.stages leaves dp=1 at every place
@@ -783,9 +850,9 @@ warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is se
    1 | laptop*2
      | ^
   hint: 'laptop*2 ib=100Gb/s', with the rate of your network
-nodes  devices  link     each way  NICs  each
-    2        4  switch  5.00 GB/s     0
+nodes  devices  link     each way       host  NICs  each
+    2        4  switch  5.00 GB/s  10.0 GB/s     0
 $ heddle explain W0602
-W0602 (warning): nodes that nothing connects
+W0602 (warning): nodes or devices that nothing connects
 
-The text of a machine has several nodes and does not say what is between them (ib=, eth=, roce=, nics=). No rate is assumed: plans that would send between these nodes are refused, and a search leaves nodes out.
+The text of a machine has several nodes and does not say what is between them (ib=, eth=, roce=, nics=), or a node has several devices and neither a link between them nor a way through the host (link, host). No rate is assumed: plans that would send there are refused, and a search leaves nodes or devices out.

@@ -156,6 +156,41 @@ error[E0601]: 'tpu-v5' is neither a file nor a preset
      | ^
   hint: presets: a10-4x4 a40-4x4 dgx-1 dgx-2 dgx-a100-80 dgx-h100 laptop p100-16-50g-eth v100-32-50g-eth; or in one line, as in '2x8 h100 ib=8x400Gb/s'
 [1]
+## Presets of one's own are listed, and meant, as those of the library are. One that cannot be read says so and hides no others.
+$ mkdir -p own machines; printf 'about: ours\nnodes: {count: 2, devices: 4 a100, nics: 100 Gb/s}\n' > own/team-a100.yaml; echo 'nodes: {devices: 4 a10}' > machines/attic.yaml; echo 'nodes: {devices: 4 a10' > machines/broken.yaml; cp machines/broken.yaml machines/devices.yml; HEDDLE_MACHINES=none:own heddle machines
+machine          devices  nodes    memory  about
+a10-4x4               16      4  24.0 GiB  4 nodes of 4 x A10 on PCIe
+a40-4x4               16      4  48.0 GiB  4 nodes of 4 x A40, joined in pairs by NVLink bridges
+attic                  4      1  24.0 GiB
+broken                                     error: did not find expected ',' or '}'
+dgx-1                  8      1  32.0 GiB  NVIDIA DGX-1, 8 x V100-32GB on a hybrid cube mesh of NVLink
+dgx-2                 16      1  32.0 GiB  NVIDIA DGX-2, 16 x V100-32GB behind NVSwitch
+dgx-a100-80            8      1  80.0 GiB  NVIDIA DGX A100 640GB, 8 x A100-SXM-80GB behind NVSwitch
+dgx-h100               8      1  80.0 GiB  NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch
+laptop                 4      1  4.00 GiB  4 processor cores, one rank each
+p100-16-50g-eth        8      1  16.0 GiB  8 x P100-16GB on PCIe, 50 Gb/s Ethernet
+team-a100              8      2  80.0 GiB  ours
+v100-32-50g-eth        8      1  32.0 GiB  8 x V100-32GB on NVLink, 50 Gb/s Ethernet
+$ HEDDLE_MACHINES=own heddle machines tema-a100
+error[E0601]: 'tema-a100' is neither a file nor a preset
+  --> --machine:1:1
+   1 | tema-a100
+     | ^
+  hint: a100 is a kind of device; a machine of them is '1x8 a100', or the preset dgx-a100-80 or team-a100
+[1]
+$ HEDDLE_MACHINES=own heddle machines a100
+error[E0601]: 'a100' is neither a file nor a preset
+  --> --machine:1:1
+   1 | a100
+     | ^
+  hint: a100 is a kind of device; a machine of them is '1x8 a100', or the preset dgx-a100-80 or team-a100
+[1]
+$ HEDDLE_MACHINES=own heddle machines tpu-v5; rm -r own machines
+error[E0601]: 'tpu-v5' is neither a file nor a preset
+  --> --machine:1:1
+   1 | tpu-v5
+     | ^
+  hint: presets: a10-4x4 a40-4x4 attic broken dgx-1 dgx-2 dgx-a100-80 dgx-h100 laptop p100-16-50g-eth team-a100 v100-32-50g-eth; or in one line, as in '2x8 h100 ib=8x400Gb/s'
 $ heddle machines "2x8 h100 nvlink=450GB"
 error[E0602]: link: '450GB' is an amount of bytes; a bandwidth is needed
   --> --machine:1:17
@@ -1143,7 +1178,7 @@ warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is se
   hint: '2x1 a100 ib=100Gb/s', with the rate of your network
 error[E0506]: the plan is impossible
   note: all_reduce over 2 ranks: the machine has no link between its nodes
-  hint: connect the nodes: --machine '... ib=8x200Gb/s'
+  hint: connect the nodes: --machine '... ib=8x200Gb/s'; devices of a node: '... link=300GB/s' or '... host=16GB/s'
 [1]
 $ heddle ops matmull --patterns
 error[E0801]: unknown operator 'matmull'
