@@ -57,8 +57,10 @@ static bool in_star(const listing *l, choice_id id, const strategy *s) {
   if (s->of[id].nparts) return false;
   if (id <= CHOICE_pp) return x && l->n % x == 0 && degree == l->n && (!l->o.pow2 || power(x));
   if (id == CHOICE_mb) {
-    const u32 per = MAX((u32)(l->o.batch / s->dp.n), 1);
-    return x >= 1 && (l->o.batch > 0 ? per % x == 0 && (!l->o.pow2 || power(x)) : x <= 128 && power(x));
+    const u32 per = MAX((u32)(l->o.batch / s->dp.n), 1),
+              of = l->o.batch > 0 && l->o.batch % s->dp.n ? (u32)l->o.batch : per;
+    return x >= 1 &&
+           (l->o.batch > 0 ? x <= per && of % x == 0 && (!l->o.pow2 || power(x)) : x <= 128 && power(x));
   }
   const u32 per = MAX((u32)(l->o.batch / s->dp.n), 1), size = s->mbs.n * s->dp.n,
             mb = size ? (u32)(l->o.batch / size) : s->mb.n;
@@ -83,6 +85,14 @@ static bool several_kinds(const listing *l) {
   return several;
 }
 
+// On devices of one kind `auto` stands in place of equal shares where a microbatch has a sample for every data rank, but
+// not as many for each.
+static bool dealt(const listing *l, const strategy *s) {
+  const i64 all = (i64)s->mb.n * s->dp.n;
+  return !l->o.space.of[CHOICE_dp_shares].said && !several_kinds(l) && s->dp.n > 1 && !s->mbs.n &&
+         !s->tp_stages.nparts && l->o.batch > all && l->o.batch % s->mb.n == 0 && l->o.batch % all;
+}
+
 // Of the rows after pp what those before it say decides; dp, tp and pp are looked at together.
 static bool legal(const listing *l, choice_id id, const strategy *s) {
   const choice_set *x = &l->o.space.of[id];
@@ -90,6 +100,7 @@ static bool legal(const listing *l, choice_id id, const strategy *s) {
   const bool star = !other_words && (x->said ? x->all : *choice_get(id)->search == '*');
   if (!choice_applies(id, s, l->o.train)) return choice_same(s->of[id], choice_default(id));
   if (star) return in_star(l, id, s);
+  if (id == CHOICE_dp_shares && dealt(l, s)) return choice_same(s->of[id], choice_of_mixed(id));
   if (!x->said && several_kinds(l) && !(id == CHOICE_dp_shares && s->tp_stages.nparts) &&
       !(id == CHOICE_layers && s->replicas.nparts) && choice_same(s->of[id], choice_of_mixed(id)))
     return true;
@@ -172,6 +183,7 @@ static void list_from(listing *l, u32 row, strategy *s) {
   for (u32 k = 0; k < x->n; k++) list_value(l, row, s, x->v[k]);
   if (!is_said(x, dflt) && (!star || dflt.n > most)) list_value(l, row, s, dflt); // once
   const choice_value word = choice_of_mixed(id);
+  if (id == CHOICE_dp_shares && dealt(l, s)) list_value(l, row, s, word);
   if (!x->said && !star && several_kinds(l) && !(id == CHOICE_dp_shares && s->tp_stages.nparts) &&
       !(id == CHOICE_layers && s->replicas.nparts) && !choice_same(word, dflt) &&
       choice_applies(id, s, l->o.train))

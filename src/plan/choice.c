@@ -174,7 +174,7 @@ static bool read_list(choice_id id, arena *a, const char *text, size_t n, choice
     u32 part, times = 1;
     while (text + len < end && text[len] != '/') len++;
     while (own < len && text[own] != 'x') own++;
-    if (!read_count(text, own, 1, CHOICE_MOST, &part)) return false;
+    if (!read_count(text, own, id != CHOICE_layers, CHOICE_MOST, &part)) return false;
     if (own < len && !read_count(text + own + 1, len - own - 1, 1, most, &times)) return false;
     if (v.n + times > most) return false;
     while (times-- > 0) *vec_push(a, &v) = part;

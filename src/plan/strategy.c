@@ -83,7 +83,7 @@ static const char *values_of(arena *a, choice_id id) {
   if (r->suffix) sb_fmt(&b, ", or a file whose name ends in %s", r->suffix);
   if (r->kind == CK_SET) sb_put(&b, n > 1 ? ", with + between them, or none" : " or none");
   if (r->kind == CK_LIST)
-    sb_fmt(&b, ", or integers from 1 such as %s",
+    sb_fmt(&b, ", or integers from %d such as %s", id != CHOICE_layers,
            id == CHOICE_layers      ? "10/12/12/6"
            : id == CHOICE_places    ? "2/1"
            : id == CHOICE_tp_stages ? "8/4"

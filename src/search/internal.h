@@ -213,7 +213,8 @@ const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opt
 // ---- kinds.c --------------------------------------------------------------------------------------------
 bool kinds_told(
     const search *s); // are there several? Of all ranks, skipped ones too, unless it was said how many
-void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h); // of a mixed machine
+// What the result says of the best plan beside its figures; of kinds where the machine has several.
+void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h);
 
 // ---- memory.c -----------------------------------------------------------------------------------------
 // By parameter of main, from 1: the number from 1 of the first instruction that reads it; 0: none does.

@@ -1,5 +1,5 @@
-// kinds.c - what the best plan gives to each kind of device of a mixed machine, and how far it is from all of
-// them working all of the time.
+// kinds.c - what `auto` stands for in the best plan; what that gives to each kind of device of a mixed machine, and how
+// far it is from all of them working all of the time.
 #include "search/internal.h"
 
 // All ranks, skipped ones too, unless it was said how many.
@@ -15,6 +15,10 @@ void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h) {
   const machine *m = s->m;
   planner *pl = s->w[0].pl;
   search_result *r = s->r;
+  const char *name = sym_str(s->w[0].c, x->plan->name);
+  const bool several = kinds_told(s);
+  if (several || strcmp(name, strategy_str(s->a, &h->s))) r->resolved = arena_strdup(s->a, name);
+  if (!several) return;
   double *speed = ZNEWN(s->a, double, m->nkinds);
   arena *tmp = arena_new();
   hybrid_opts own = *h;
@@ -31,7 +35,6 @@ void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h) {
                              .memory_bytes = s->o->memory_bytes};
   r->nkinds = plan_kinds_of(s->a, &o, &x->result, &r->kinds);
   const double all = plan_speed_of(&o, &x->result);
-  r->resolved = arena_strdup(s->a, sym_str(s->w[0].c, x->plan->name));
   if (all > 0) r->spread_ps = (i64)((double)policy_batch_extent(pl) / all);
   diag_clear(s->w[0].c);
   arena_free(tmp);

@@ -457,7 +457,7 @@ static i64 one_device(search *s) {
 static void confirm(search *s) {
   if (!s->r->nfit) return;
   const search_point *p = &s->r->point[0];
-  const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, kinds_told(s) ? s : NULL);
+  const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, s);
   if (!wrong) return;
   fprintf(stderr, "heddle: the program of %s: %s\n", strategy_str(s->a, &p->s), wrong);
   assert(!"the winner of a search is what its program is");

@@ -97,7 +97,7 @@ typedef struct {
   // one does
   i64 even_ps;
   const char *even;
-  const char *resolved; // it, with the numbers that `auto` stands for; NULL: not known
+  const char *resolved; // the best, with the numbers that `auto` stands for; NULL: it has none, on one kind
   i64 spread_ps;        // its step, if no device ever waited, at the speed of its microbatches; 0: not known
   i64 memory_bytes;     // the limit that was applied; of devices with limits of their own the largest ...
   i64 memory_least;     // ... and the smallest; else the same

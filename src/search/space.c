@@ -73,6 +73,19 @@ static void add_point(points *sp, const strategy *s) {
   diag_truncate(sp->c, before);
 }
 
+// On devices of one kind samples are dealt out where a microbatch has no equal parts of them: then `auto` is tried in
+// place of equal shares.
+static bool deals(const points *sp, const strategy *s) {
+  const i64 batch = sp->o->batch, micro = batch / s->mb.n;
+  return !sp->mixed && !sp->o->space.of[CHOICE_dp_shares].said && !s->replicas.nparts &&
+         !s->tp_stages.nparts && !s->mbs.n && batch > 0 && batch % s->mb.n == 0 && micro % s->dp.n &&
+         micro > s->dp.n;
+}
+
+static choice_value shares_tried(const points *sp, const strategy *s) {
+  return deals(sp, s) ? choice_of_mixed(CHOICE_dp_shares) : choice_default(CHOICE_dp_shares);
+}
+
 // ---- points that are impossible together ----------------------------------------------------------------
 static void next(points *sp, u32 row, strategy *s);
 
@@ -83,6 +96,7 @@ static bool can_be_ordered(const points *sp, const strategy *s) {
   strategy own = *s;
   for (u32 i = CHOICE_group + 1; i < CHOICE_COUNT; i++)
     if (i != CHOICE_skip) own.of[i] = choice_default((choice_id)i);
+  own.dp_shares = shares_tried(sp, s);
   return settle(sp, &own) && policy_schedule_fits(sp->c, &own, sp->o->train);
 }
 
@@ -123,13 +137,15 @@ static void all_degrees(points *sp, choice_id id, strategy *s) {
     if (n % x == 0 && (!sp->o->pow2 || pow2(x))) with(sp, id, s, x);
 }
 
-// Divisors of what a data rank has of the batch; where that is not known, powers of two.
+// Divisors of what a data rank has of the batch; where ranks have unequal parts of it, those of the batch that leave each a
+// sample; where the batch is not known, powers of two.
 static void all_micro(points *sp, strategy *s) {
   const search_opts *o = sp->o;
   const u32 most = o->batch > 0 ? (u32)MIN(o->batch / s->dp.n, CHOICE_MOST) : MICRO_MOST;
+  const i64 of = o->batch > 0 && o->batch % s->dp.n ? o->batch : MAX(most, 1);
   if (o->batch <= 0) sp->most_micro = MICRO_MOST;
   for (u32 k = 1; k <= MAX(most, 1); k++)
-    if (o->batch > 0 ? MAX(most, 1) % k == 0 && (!o->pow2 || pow2(k)) : pow2(k)) with(sp, CHOICE_mb, s, k);
+    if (o->batch > 0 ? of % k == 0 && (!o->pow2 || pow2(k)) : pow2(k)) with(sp, CHOICE_mb, s, k);
 }
 
 // Samples that a data rank can have in a microbatch.
@@ -348,7 +364,7 @@ static void next(points *sp, u32 row, strategy *s) {
     below_order(sp, row, s);
     return;
   }
-  while (row < CHOICE_COUNT && sp->fixed[row]) row++;
+  while (row < CHOICE_COUNT && sp->fixed[row] && !(row == CHOICE_dp_shares && deals(sp, s))) row++;
   const choice_id id = (choice_id)row;
   if (row == CHOICE_COUNT) {
     add_point(sp, s);
@@ -375,9 +391,10 @@ static void next(points *sp, u32 row, strategy *s) {
         (id == CHOICE_dp_shares && s->tp_stages.nparts) || (id == CHOICE_layers && s->replicas.nparts);
     const bool may = applies && !alone && !x->said && sp->mixed;
     const choice_value word = may ? choice_of_mixed(id) : choice_default(id);
-    s->of[row] = choice_default(id);
+    s->of[row] = id == CHOICE_dp_shares && applies ? shares_tried(sp, s) : choice_default(id);
     if (!choice_is_degree(id) || degree_fits(sp, id, s, s->of[row].n)) next(sp, row + 1, s);
     if (!choice_same(word, choice_default(id))) s->of[row] = word, next(sp, row + 1, s);
+    if (sp->fixed[row]) s->of[row] = choice_default(id); // rows that are passed over have it
     return;
   }
   for (u32 k = 0; k < x->n; k++) {

@@ -616,17 +616,24 @@ static void tell_speeds(const work *w, const times *x, plan *pn) {
   t->speed = speed, pn->task_graphs = t;
 }
 
-// Where devices are of several kinds and shares are not said: of some that balance what task graphs compute, and of
-// equal ones, those with which the whole step is fastest.
+// Where devices are of several kinds, or equal shares do not divide, and shares are not said: of some that balance what
+// task graphs compute, and of equal ones, those with which the whole step is fastest.
 static plan *compile_best(work *w) {
   candidate best = {0};
   const plan frame = *w->pn;
-  const times *x = shares_open(w);
   const u32 before = diag_count(w->c);
+  const times *x = shares_open(w, false);
+  const bool several = x != NULL;
+  if (!several) {
+    w->pn = arena_dup(w->a, &frame, sizeof frame);
+    if (compile(w)) return w->pn;
+    x = diag_get(w->c, before).id == E_DIVIDE ? shares_open(w, true) : NULL;
+    if (!x) return NULL;
+    diag_truncate(w->c, before); // the first of those below says it again
+  }
   u64 seen[2 * BATCH_WAYS];
   u32 nseen = 0;
-  if (!x) return compile(w) ? w->pn : NULL;
-  for (u32 k = 0; k < 2 * BATCH_WAYS; k++) {
+  for (u32 k = 0; k < 2 * BATCH_WAYS; k += several ? 1 : 2) { // on one kind splits stay equal
     candidate c = {.pn = arena_dup(w->a, &frame, sizeof frame)};
     shares_by_time(x, k % 2, (shares_of_batch)(k / 2));
     c.shares = hash_of_shares(w);
@@ -640,7 +647,8 @@ static plan *compile_best(work *w) {
     if (k) diag_truncate(w->c, said); // equal shares are what is refused
     if (ok && (!best.pn || c.over < best.over || (c.over == best.over && c.ps < best.ps))) best = c;
   }
-  if (best.pn) diag_truncate(w->c, before), tell_speeds(w, x, best.pn);
+  if (best.pn) diag_truncate(w->c, before);
+  if (best.pn && several) tell_speeds(w, x, best.pn);
   return best.pn;
 }
 

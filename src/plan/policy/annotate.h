@@ -62,9 +62,9 @@ plan_submesh submesh_of(const work *w, u32 graph);
 // What devices of task graphs and replicas of the model get, as is said (graph.shares, rep_shares). False and
 // diagnostics: shares that do not go together.
 bool shares_said(work *w);
-// What task graphs take on the devices of a machine of several kinds. NULL: it has one, or that is not known.
+// What task graphs take on the devices of a machine of several kinds; alike: or of one. NULL: that is not known.
 typedef struct times times;
-const times *shares_open(work *w);
+const times *shares_open(work *w, bool alike);
 // Shares by these times where none are said: of split task graphs, and of the batch.
 typedef enum { BATCH_EQUAL, BATCH_OF_DEVICES, BATCH_OF_REPLICAS, BATCH_BY_WHALE, BATCH_WAYS } shares_of_batch;
 void shares_by_time(const times *x, bool splits, shares_of_batch batch);

@@ -256,11 +256,11 @@ static void share_plain(work *w, const char *how) {
   if (w->R > 1) w->rep_shares = part;
 }
 
-const times *shares_open(work *w) {
+const times *shares_open(work *w, bool alike) {
   const u32 K = microbatches_of(w), before = diag_count(w->c);
   const i64 batch = policy_batch_extent(w->pl);
   const machine *m = w->o->k ? cost_model_machine(w->o->k) : NULL;
-  if (!m || w->K > m->nranks || machine_one_kind(m, 0, w->K) || !batch || batch % K) return NULL;
+  if (!m || w->K > m->nranks || (!alike && machine_one_kind(m, 0, w->K)) || !batch || batch % K) return NULL;
   times *x = NEW(w->a, times);
   *x = (times){.w = w, .m = m, .micro = batch / K, .pipelined = K > 1};
   for (u32 k = 0; k < w->ngraphs; k++) x->pipelined = x->pipelined && w->graph[k].home == k;

@@ -12,7 +12,7 @@
 // - tp.shares: parts of a sum that the model's splits allow, by the time of the rank's kind; of sums up to
 //   PARTS_MOST the one whose slowest rank ends first.
 //
-// Devices of one kind get equal shares. Ranks of a place that are of several kinds are as slow as the
+// Devices of one kind get equal shares of the batch, or such that differ by one sample. Ranks of a place that are of several kinds are as slow as the
 // slowest.
 #include "plan/policy/balance.h"
 #include <math.h>
@@ -245,6 +245,20 @@ static bool shares_from(const balance *b, choice_id id, const double *share, cho
   return true;
 }
 
+static i64 time_of_alike(const void *arg, u32 rank, i64 samples) {
+  (void)arg, (void)rank;
+  return samples;
+}
+
+// Over devices of one kind: numbers that differ by one at most, the larger ones first.
+static bool share_alike(balance *b, choice_value *out) {
+  const u32 n = strategy_shares_needed(b->s, CHOICE_dp_shares);
+  const i64 *of = b->micro < n ? NULL : auto_shares(b->a, b->micro, n, NULL, time_of_alike, NULL);
+  double *share = NEWN(b->a, double, n);
+  for (u32 j = 0; of && j < n; j++) share[j] = (double)of[j];
+  return of && shares_from(b, CHOICE_dp_shares, share, out);
+}
+
 static bool share_batch(balance *b, choice_value *out) {
   const u32 n = strategy_shares_needed(b->s, CHOICE_dp_shares);
   const planner_key key = auto_key(b, KEPT_SHARES, b->s->pp.n == 1);
@@ -442,7 +456,9 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
   // What cannot be measured cannot be planned either: the plan says why
   const bool several = known && several_kinds(&b);
   if (tensor && several) known = share_tensor(&b, &s->tp_shares);
-  if (data && known && several) known = (whale ? share_batch_whale : share_batch)(&b, &s->dp_shares);
+  const bool uneven = known && b.micro % strategy_shares_needed(s, CHOICE_dp_shares);
+  if (data && (several || uneven))
+    known = (whale ? share_batch_whale : several ? share_batch : share_alike)(&b, &s->dp_shares);
   if (layers && known) (by_whale ? auto_whale_layers : auto_layers)(&b, s);
   diag_truncate(p->c, said);
   const u32 ranks = strategy_shares_needed(s, CHOICE_tp_shares);

@@ -3,11 +3,25 @@
 #include "plan/plan.h"
 
 // ---- the batch over an axis -------------------------------------------------------------------------------
-static bool indivisible(prog *p, i64 batch, i64 left, const plan_axis *over) {
+// Shares of every microbatch that differ by one sample at most. NULL: there is none for every rank.
+static const char *nearly_equal(arena *a, const plan *pn, i64 batch, u32 n) {
+  const u32 K = pn->time ? pn->axes[pn->time - 1].size : 1;
+  const i64 micro = batch / K;
+  if (batch % K || micro < n || micro > UINT32_MAX || pn->batchnorm_groups) return NULL;
+  u32 *part = NEWN(a, u32, n);
+  for (u32 j = 0; j < n; j++) part[j] = (u32)(micro / n + (j < micro % n));
+  strbuf out = {.a = a};
+  choice_say(CHOICE_dp_shares, (choice_value){.nparts = n, .part = part}, &out);
+  return sb_str(&out);
+}
+
+static bool indivisible(prog *p, const plan *pn, i64 batch, i64 left, const plan_axis *over) {
   const loc at = func_get(p, p->main)->where;
   const char *axis = sym_str(p->c, over->name);
   const u32 n = plan_parts(over);
   const bool row = !strcmp(axis, "dp"); // else an axis of places of one degree, or of annotations
+  const char *dealt =
+      row && !over->shares && left == batch ? nearly_equal(ctx_arena(p->c), pn, batch, n) : NULL;
   strbuf by = {.a = ctx_arena(p->c)};
   sb_fmt(&by,
          !over->shares ? "%1$s=%2$u"
@@ -23,7 +37,8 @@ static bool indivisible(prog *p, i64 batch, i64 left, const plan_axis *over) {
     diag_hint(p->c, "use shares whose sum divides %lld%s, or a batch that is a multiple of %lld",
               (long long)left, row ? ", dp.shares=auto" : "", (long long)(batch / left * n));
   else
-    diag_hint(p->c, "choose a batch that is a multiple of %lld", (long long)(batch / left * n));
+    diag_hint(p->c, "choose a batch that is a multiple of %lld%s%s", (long long)(batch / left * n),
+              dealt ? ", or " : "", dealt ? dealt : "");
   return false;
 }
 
@@ -70,7 +85,7 @@ bool policy_batch_part(planner *pl, arena *a, plan *pn, u8 axis, u32 which) {
               pn->trans[t].stride < inner * e)
             left /= plan_parts(&pn->axes[pn->trans[t].axis - 1]);
         if (left % n) {
-          ok = indivisible(p, e, left, &pn->axes[axis - 1]);
+          ok = indivisible(p, pn, e, left, &pn->axes[axis - 1]);
           break;
         }
         pn->trans[pn->ntrans++] =

@@ -11,14 +11,15 @@ typedef struct {
   prog *p;
   const func_info *m;
   arena *tmp;
-  u32 from, n;      // instructions of main, from..n - 1, are dealt out
-  u32 P, places;    // stages; places
-  u32 *place;       // by stage
-  bool again;       // the backward computes layers again
-  bool passes;      // the layers are passed several times
-  wide_parts wide;  // interlaced: what is between others, but no stage's (wide.wide NULL: nothing is)
-  double *w;        // per instruction: its work; 0: not heavy
-  u32 *first, *cut; // per stage but the last: it may be cut after first[s] to cut[s] instructions
+  u32 from, n;         // instructions of main, from..n - 1, are dealt out
+  u32 P, places;       // stages; places
+  u32 *place;          // by stage
+  bool again;          // the backward computes layers again
+  bool passes;         // the layers are passed several times
+  wide_parts wide;     // interlaced: what is between others, but no stage's (wide.wide NULL: nothing is)
+  double *w;           // per instruction: its work; 0: not heavy
+  const double *heavy; // the same of all, where layers are counted
+  u32 *first, *cut;    // per stage but the last: it may be cut after first[s] to cut[s] instructions
 } dealing;
 
 // ---- work ---------------------------------------------------------------------------------------------
@@ -78,14 +79,59 @@ static bool deal_by_cost(dealing *d) {
 }
 
 // ---- by numbers ---------------------------------------------------------------------------------------
-// Every layer, a call of main, is in one stage: part[s] of them in stage s.
-static void deal_layers(dealing *d, const u32 *part) {
-  u32 s = 0, left = part[0];
-  for (u32 i = 0; i < d->n; i++) {
-    if (d->m->body.v[i].op != OP_call) continue;
-    if (!left) d->cut[s++] = i, left = part[s];
-    if (!--left && s + 1 < d->P) d->first[s] = i + 1;
+// What stands between the layers before a cut and those behind it: instructions [from, to) of main.
+typedef struct {
+  u32 from, to, first, last; // heavy ones: the first, one past the last; none: from, to
+  bool any;                  // of a stage
+} gap;
+
+static gap gap_of(const dealing *d, const u32 *call, u32 ncalls, u32 done) {
+  gap g = {.from = done ? call[done - 1] + 1 : d->from, .to = done < ncalls ? call[done] : d->n};
+  g.first = g.from, g.last = g.to;
+  for (u32 i = g.to; i-- > g.from;) {
+    const bool own = !(d->wide.wide && d->wide.wide[i]);
+    g.any = g.any || own;
+    if (!own || d->heavy[i] <= 0) continue;
+    if (g.last == g.to && d->heavy[g.first] <= 0) g.last = i + 1;
+    g.first = i;
   }
+  return g;
+}
+
+// A stage without layers has what stands there, which is not cut further.
+static bool may_be_without(const dealing *d, const gap *g, u32 done, u32 ncalls, u32 stage, bool again,
+                           loc at) {
+  if (g->any && !again) return true;
+  const char *where = !done            ? "before the first layer"
+                      : done == ncalls ? "after the last layer"
+                                       : "between the layers around it";
+  if (!g->any)
+    diag(d->p->c, E_DIVIDE, at, "layers: stage %u would be empty: nothing of a stage stands %s", stage,
+         where);
+  else
+    diag(d->p->c, E_DIVIDE, at,
+         "layers: stages %u and %u would have no layers: what stands %s is one stage at most", stage - 1,
+         stage, where);
+  diag_hint(d->p->c, "a number from 1 for stage %u, or layers=cost, which distributes single matmuls too",
+            stage);
+  return false;
+}
+
+// Every layer, a call of main, is in one stage: part[s] of them in stage s.
+static bool deal_layers(dealing *d, const u32 *part, loc at) {
+  u32 *call = NEWN(d->tmp, u32, d->n + 1), ncalls = 0, done = 0;
+  for (u32 i = d->from; i < d->n; i++)
+    if (d->m->body.v[i].op == OP_call) call[ncalls++] = i;
+  d->heavy = plan_products(d->pl, d->tmp);
+  for (u32 s = 0; s < d->P; s++) {
+    done += part[s];
+    const gap g = gap_of(d, call, ncalls, done);
+    const bool without = !part[s], next = s + 1 < d->P && !part[s + 1];
+    if (without && !may_be_without(d, &g, done, ncalls, s, s && !part[s - 1], at)) return false;
+    if (s + 1 == d->P) break;
+    d->first[s] = without ? g.last : g.from, d->cut[s] = next ? g.first : g.to;
+  }
+  return true;
 }
 
 // As many layers of every pass on a place: those of `layers`, or numbers that differ by one at most, larger ones first.
@@ -110,7 +156,13 @@ static bool deal_passes(dealing *d, const strategy *s, bool train, loc at) {
     return false;
   }
   for (u32 k = 0; k < d->P; k++) part[k] = x.nparts ? x.part[k % P] : L / P + (k % P < L % P);
-  deal_layers(d, part);
+  for (u32 k = 0; k < P; k++) {
+    if (part[k]) continue;
+    diag(d->p->c, E_DIVIDE, at, "layers: place %u has no layer of a pass", k);
+    diag_hint(d->p->c, "numbers from 1 that add up to %u, or layers=equal", L);
+    return false;
+  }
+  if (!deal_layers(d, part, at)) return false;
   for (u32 k = P - 1; k + 1 < d->P; k += P) d->cut[k] = MIN(d->cut[k], d->first[k] + rest);
   return true;
 }
@@ -131,8 +183,7 @@ static bool deal_equal(dealing *d, loc at) {
     return false;
   }
   for (u32 s = 0; s < d->P; s++) part[s] = n / d->P + (s < n % d->P);
-  deal_layers(d, part);
-  return true;
+  return deal_layers(d, part, at);
 }
 
 static bool deal_numbers(dealing *d, choice_value layers, loc at) {
@@ -151,8 +202,7 @@ static bool deal_numbers(dealing *d, choice_value layers, loc at) {
     diag_hint(d->p->c, "use numbers that add up to %u, or layers=equal", n);
     return false;
   }
-  deal_layers(d, layers.part);
-  return true;
+  return deal_layers(d, layers.part, at);
 }
 
 // ---- cuts ---------------------------------------------------------------------------------------------

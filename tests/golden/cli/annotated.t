@@ -451,3 +451,15 @@ verdict    equal: the plan computes what the model computes, at the extents give
 $ echo 'heddle-annotate: 1\ndefault: {replicate: all}' > a.yaml; heddle verify gpt2 --memory 50MB --batch 24 --train --machine '1x1 v100 + 1x1 p100 ib=50Gb/s' --annotate a.yaml | grep 'plan\|verdict'
 plan       default: replicate(2) 2/1
 verdict    equal: the plan computes what the model computes, at the extents given above
+## Devices of one kind have nearly equal parts of a batch that they do not divide.
+$ echo 'heddle-annotate: 1\ndefault: {replicate: all}' > a.yaml; heddle sim bert-large --batch 64 --train --dtype f16 --machine "1x6 v100" --annotate a.yaml | grep -E "^plan|per step"; heddle sim bert-large --batch 4 --train --machine "1x6 v100" --annotate a.yaml
+plan            default: replicate(6) 11/11/11/11/10/10
+time per step   228.9 ms
+error[E0502]: batch 4 is not divisible by 6 (6 devices of `default`)
+  --> a.yaml:2:22
+   2 | default: {replicate: all}
+     |                      ^
+  note: the batch is the first extent of the first input
+    --> bert-large
+  hint: choose a batch that is a multiple of 6
+[1]

@@ -430,12 +430,12 @@ winner       dp=4 tp=1 pp=1 skip=2
              computes 98.9 % of the time, communicates 1.1 %, idles 0.0 %; MFU 68.7 %; needs 12.7 GiB on the fullest device
 next         dp=4 tp=1 pp=1 zero=2 skip=2
              1.01x the time, limited by computation
-certificate  1140 plans: 2 fit, 0 too large, 619 too slow, 252 impossible, 267 equal to another;
-             2 simulated, 0 ruled out by bounds on memory, 619 on time
+certificate  1164 plans: 2 fit, 0 too large, 691 too slow, 180 impossible, 291 equal to another;
+             2 simulated, 0 ruled out by bounds on memory, 691 on time
              on ranks: all, 0 to 1, 2 to 5
              no plan can be faster than 345.0 ms, its matmuls on all devices at their best rates: the winner takes 52.2 % more
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
-impossible   252 such as dp=3 tp=1 pp=2:
+impossible   180 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
 
 device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  bound with one more
@@ -821,10 +821,9 @@ $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x4 p100 ib=5
 winner            dp=9 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
                   on ranks: all, 0 to 4, 5 to 8, 1 to 8, 0 to 3
 $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x5 p100 ib=50Gb/s" --threads 1 | grep -E '^winner|^ 1|on ranks|left out'
- 1   9   1   2     0  selective          auto          0  3.997 s  1.00x  64.05/s  17.6 GiB  computation 90 %
-winner            dp=9 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
+ 1  10   1   2     0  selective          auto          0  3.808 s  1.00x  67.24/s  15.9 GiB  computation 88 %
+winner            dp=10 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
                   on ranks: all, 0 to 4, 5 to 9, 0 to 8, 1 to 9, 1 to 8, 0 to 3, 5 to 8
-left out      1 of 10 devices: the winner is on ranks 0 to 8
 ## Sums of up to 64 parts are tried.
 $ heddle sim mlp-xs:hidden=4608,layers=2 --batch 8 --train --machine "9x4 v100 + 9x4 a100 ib=10Gb/s" --strategy "tp=72 tp.shares=auto" | grep "^plan"
 warning[W0101]: tp.shares=auto changes nothing: it deals out 64 parts at most, and there are 72 tensor ranks
@@ -856,3 +855,43 @@ $ heddle explain W0602
 W0602 (warning): nodes or devices that nothing connects
 
 The text of a machine has several nodes and does not say what is between them (ib=, eth=, roce=, nics=), or a node has several devices and neither a link between them nor a way through the host (link, host). No rate is assumed: plans that would send there are refused, and a search leaves nodes or devices out.
+## Among devices of one kind samples are dealt out where they do not divide: of a machine, of a part of one, of microbatches.
+$ heddle plan gpt2 --batch 32 --train --machine "1x5 v100" --threads 1 | grep -E '^ 1|^winner|^auto|^certificate|^impossible'
+ 1   5   1   1     0  none       auto       616.3 ms  1.00x  51.92/s  11.2 GiB  computation 91 %
+winner         dp=5 tp=1 pp=1 dp.shares=auto
+auto resolved  dp=5 tp=1 pp=1 dp.shares=7/7/6/6/6
+certificate    72 plans: 13 fit, 0 too large, 32 too slow, 18 impossible, 9 equal to another;
+impossible     18 such as dp=1 tp=5 pp=1:
+$ heddle plan bert-large --batch 64 --train --dtype f16 --machine "1x6 v100 + 1x2 p100 ib=10Gb/s" --strategy "recompute=none" --threads 1 | grep -E '^ 1|^winner|^auto|^certificate|left out'
+ 1   6   1   1     1  auto       227.0 ms  1.00x  281.9/s  8.67 GiB  computation 89 %
+winner         dp=6 tp=1 pp=1 zero=1 dp.shares=auto
+auto resolved  dp=6 tp=1 pp=1 zero=1 dp.shares=11x4/10/10
+certificate    1045 plans: 26 fit, 0 too large, 712 too slow, 183 impossible, 124 equal to another;
+left out      2 of 8 devices: the winner is on ranks 0 to 5
+$ heddle plan gpt2 --batch 32 --train --machine "1x5 v100" --strategy "dp=5 dp.shares=equal" --threads 1
+error[E0506]: no plan can run: all 36 are impossible
+  note: 36 impossible, such as dp=5 tp=1 pp=1: batch 32 is not divisible by dp=5
+  hint: choose degrees and microbatches that divide the batch, the heads and the layers
+[1]
+$ heddle sim bert-large --batch 64 --train --dtype f16 --machine "1x6 v100" --strategy "dp=6 mb=2 dp.shares=auto" | grep -E "^plan|per step"
+plan            dp=6 tp=1 pp=1 mb=2 dp.shares=6/6/5x4
+time per step   272.8 ms
+$ heddle sim gpt2 --batch 32 --train --machine "1x3 v100" --strategy "dp=3 dp.shares=whale" | grep -E "^plan|per step"
+plan            dp=3 tp=1 pp=1 dp.shares=11/11/10
+time per step   930.3 ms
+$ heddle sim gpt2 --batch 33 --train --machine "1x3 v100" --strategy "dp=3 dp.shares=auto" | grep "^plan"
+plan            dp=3 tp=1 pp=1
+$ heddle sim gpt2 --batch 32 --train --machine "1x3 v100" --strategy "dp=3 mb=16 dp.shares=auto"
+error[E0502]: batch 32 is not divisible by dp=3
+  --> gpt2
+  hint: choose a batch that is a multiple of 3
+[1]
+$ heddle verify mlp-xs --batch 7 --train --machine "1x3 v100" --strategy "dp=3 dp.shares=auto" | head -3
+model      mlp-xs
+plan       dp=3 tp=1 pp=1 dp.shares=3/2/2
+results    17
+$ heddle sim gpt2 --batch 32 --train --machine "1x5 v100" --strategy "dp=5 mb=2"
+error[E0502]: batch 32 is not divisible by dp=5
+  --> gpt2
+  hint: choose a batch that is a multiple of 5, or dp.shares=4/3x4
+[1]

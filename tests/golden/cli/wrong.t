@@ -330,7 +330,7 @@ error[E0509]: schedule: unknown value '2f1b'
 $ heddle sim gpt2 --machine dgx-2 --data 3
 error[E0502]: batch 8 is not divisible by dp=3
   --> gpt2
-  hint: choose a batch that is a multiple of 3
+  hint: choose a batch that is a multiple of 3, or dp.shares=3/3/2
 [1]
 $ heddle sim gpt2-xl --machine dgx-h100 --batch 8 --tensor 8
 error[E0502]: attn.qkv of 1600 x 4800 cannot be split 8 ways: 4800 = 3 x 25 x 64, and 25 is not divisible by 8
@@ -737,7 +737,7 @@ $ heddle plan mlp-xs --machine laptop --strategy "dp=4 tp=2"
 error[E0506]: no dp x tp x pp makes 4 devices
   hint: leave one of dp, tp and pp to the search, or set --devices N
 [1]
-$ heddle plan mlp-xs --batch 6 --machine laptop --strategy "dp=4"
+$ heddle plan mlp-xs --batch 6 --machine laptop --strategy "dp=4 dp.shares=equal"
 error[E0506]: the plan is impossible
   note: batch 6 is not divisible by dp=4
   hint: choose degrees and microbatches that divide the batch, the heads and the layers
