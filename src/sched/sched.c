@@ -237,7 +237,10 @@ const sched_row *sched_row_of_versions(ctx *c, const sched *s, const char *name,
       diag(c, E_PLAN, where,
            "%s updates weights after every %u microbatches, and its stages are not those of %s", name,
            s->updates, r->name);
-    diag_hint(c, "schedule=%s%s", r->name, arena_printf(a, shape->group ? " group=%u" : "", shape->group));
+    if (shape->group)
+      diag_hint(c, "schedule=%s group=%u", r->name, shape->group);
+    else
+      diag_hint(c, "schedule=%s", r->name);
   }
   arena_free(a);
   return same ? r : NULL;

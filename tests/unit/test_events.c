@@ -321,7 +321,7 @@ TEST(events_imported) {
   profile_events x;
   profile_report r;
   measured_event *row;
-  u32 n;
+  u32 n = 0;
   strbuf text = {.a = b.a};
   REQUIRE(profile_events_of(&x, b.c, b.a, b.p, b.m));
   for (u32 k = 0; k < x.v.n; k++) {

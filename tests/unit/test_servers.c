@@ -97,7 +97,7 @@ static double communicates(u32 n, u32 layers, u32 hidden, const char *sync) {
   return (double)most / 1e12;
 }
 
-// BytePS (Jiang et al., OSDI 2020, section 3.2): n GPU machines and k machines of servers alone synchronise M bytes at bandwidth B in
+// BytePS (Jiang et al., OSDI 2020): n GPU machines and k machines of servers alone synchronise M bytes at bandwidth B in
 // 2n(n-1)M / ((n^2 + kn - 2k) B) at best. Without such machines, k = 0, that is 2(n-1)M / nB, which is what a ring all-reduce takes: weights
 // of equal size reach it. Of one weight, whose server is one machine, it is n times that. Start-up times go by taking the difference of two sizes.
 TEST(servers_on_all_machines_take_what_byteps_says) {
