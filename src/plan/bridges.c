@@ -86,7 +86,7 @@ static bool of_weight(const bridges *b, const instr *send) {
 
 plan_task_graphs *plan_bridges(prog *p, arena *a, const plan_task_graphs *t) {
   plan_task_graphs *out = NEW(a, plan_task_graphs);
-  plan_task_graph *v = arena_dup(a, t->v, t->n * sizeof *v);
+  plan_task_graph *v = arena_dup(a, t->v, (t->n + t->ninside) * sizeof *v);
   bridges b = {.p = p, .m = func_get(p, p->main), .t = t, .n = t->nbridges};
   b.v = ZNEWN(a, plan_bridge, t->nbridges + t->n * t->n + 1);
   for (u32 k = 0; k < t->nbridges; k++) b.v[k] = t->bridge[k];
@@ -103,11 +103,12 @@ plan_task_graphs *plan_bridges(prog *p, arena *a, const plan_task_graphs *t) {
     bridge_of(&b, back ? to : from, back ? from : to)->bytes[back] +=
         plan_send_bytes(p, b.m, in) + around(&b, reader, in);
   }
-  for (u32 k = 0; k < t->n; k++) {
+  for (u32 k = 0; k < t->n + t->ninside; k++) {
     v[k].name = arena_strdup(a, v[k].name), v[k].strategy = arena_strdup(a, v[k].strategy);
     v[k].covers = arena_strdup(a, v[k].covers), v[k].devices = arena_strdup(a, v[k].devices);
   }
-  *out = (plan_task_graphs){.n = t->n, .nbridges = b.n, .v = v, .bridge = b.v, .nkinds = t->nkinds};
+  *out = (plan_task_graphs){
+      .n = t->n, .ninside = t->ninside, .nbridges = b.n, .v = v, .bridge = b.v, .nkinds = t->nkinds};
   if (t->speed) out->speed = arena_dup(a, t->speed, t->nkinds * sizeof *t->speed);
   return out;
 }

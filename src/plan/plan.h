@@ -104,8 +104,8 @@ typedef struct {
   double bytes[2];
 } plan_bridge;
 typedef struct {
-  u32 n, nbridges;
-  const plan_task_graph *v; // n of them
+  u32 n, ninside, nbridges;
+  const plan_task_graph *v; // n of them, and then splits inside their blocks, on devices of theirs
   const plan_bridge *bridge;
   u32 nkinds;
   const double *speed; // by kind of the machine: samples a ps of a device that never waits; NULL: not known

@@ -12,7 +12,7 @@ void report_task_graphs(report *r, const plan_task_graphs *t) {
                                    {"backward_bytes", "backward"},
                                    {"fused", "fused"}};
   report_table(r, "task_graphs", graphs, COUNT_OF(graphs));
-  for (u32 k = 0; k < t->n; k++)
+  for (u32 k = 0; k < t->n + t->ninside; k++)
     report_row(r, (cell[]){cell_text(t->v[k].name), cell_text(t->v[k].strategy), cell_text(t->v[k].covers),
                            cell_text(t->v[k].devices)});
   report_top(r, 16);

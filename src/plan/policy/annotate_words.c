@@ -84,6 +84,36 @@ static const char *devices_text(const work *w, const graph *g) {
   return sb_str(&b);
 }
 
+// "instructions 2-3 of layer, in task graph default": what a split has of blocks, and of main.
+static plan_task_graph split_inside_text(const work *w, u32 k) {
+  bool **mark = w->inner[k];
+  strbuf b = {.a = w->a};
+  u32 of = w->ngraphs;
+  for (u32 i = w->n; i-- > 0;)
+    if (mark[w->p->main.i][i]) of = w->of[i] - 1;
+  for (u32 f = 1; f < planner_funcs(w->pl); f++) {
+    const func_info *fi = func_get(w->p, (func){f});
+    u32 runs = 0;
+    for (u32 i = 0, j; mark[f] && i < fi->body.n; i = j + 1) {
+      j = i;
+      if (!mark[f][i] || fi->body.v[i].op == OP_call) continue;
+      while (j + 1 < fi->body.n && mark[f][j + 1] && fi->body.v[j + 1].op != OP_call) j++;
+      if (runs < 4) {
+        sb_put(&b, runs ? "," : b.n ? "; instructions " : "instructions ");
+        sb_fmt(&b, j > i ? "%u-%u" : "%u", i + 1, j + 1);
+      }
+      if (runs++ == 4) sb_put(&b, ",...");
+    }
+    if (runs) sb_fmt(&b, " of %s", sym_str(w->c, fi->name));
+  }
+  const graph *g = &w->graph[of]; // a scope has instructions
+  sb_fmt(&b, ", inside `%s`", g->scope->name);
+  return (plan_task_graph){.name = w->x->scope[k].name,
+                           .strategy = arena_printf(w->a, "split(%u)", g->d),
+                           .covers = sb_str(&b),
+                           .devices = devices_text(w, g)};
+}
+
 // Which task graphs read values of which.
 static plan_bridge *bridges_of(const work *w, u32 *n) {
   const func_info *m = main_of(w);
@@ -102,7 +132,8 @@ static plan_bridge *bridges_of(const work *w, u32 *n) {
 }
 
 void annotated_words(work *w) {
-  plan_task_graph *t = ZNEWN(w->a, plan_task_graph, w->ngraphs + 1);
+  plan_task_graph *t = ZNEWN(w->a, plan_task_graph, w->ngraphs + w->x->nscopes + 1);
+  u32 inside = 0;
   strbuf name = {.a = w->a};
   for (u32 k = 0; k < w->ngraphs; k++) {
     const graph *g = &w->graph[k];
@@ -117,14 +148,17 @@ void annotated_words(work *w) {
     if (k < 6) sb_fmt(&name, "%s%s: %s", k ? ", " : "", t[k].name, t[k].strategy);
   }
   for (u32 k = 0; k < w->x->nscopes; k++)
-    if (w->inner[k]) sb_fmt(&name, ", %s: split inside", w->x->scope[k].name);
+    if (w->inner[k]) {
+      sb_fmt(&name, ", %s: split inside", w->x->scope[k].name);
+      t[w->ngraphs + inside++] = split_inside_text(w, k);
+    }
   if (w->R > 1) sb_fmt(&name, "; %u replicas", w->R);
   put_shares(&name, w->rep_shares, w->R);
   if (microbatches_of(w) > 1) sb_fmt(&name, "; %u microbatches", microbatches_of(w));
   const char *beside = choices_text(w);
   if (*beside) sb_fmt(&name, "; %s", beside);
   plan_task_graphs *all = NEW(w->a, plan_task_graphs);
-  *all = (plan_task_graphs){.n = w->ngraphs, .v = t};
+  *all = (plan_task_graphs){.n = w->ngraphs, .ninside = inside, .v = t};
   all->bridge = bridges_of(w, &all->nbridges);
   w->pn->task_graphs = all;
   w->pn->name = sym_of(w->c, sb_str(&name));

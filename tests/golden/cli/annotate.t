@@ -224,8 +224,9 @@ h.0.attn.qkv.bias.grad        96         5.55112e-17   1.0148e-14
 $ heddle sim moe-8x125m --batch 64 --seq 128 --train --annotate examples/annotations/experts.yaml --machine dgx-a100-80 | sed -n '1,2p;/^task graph/,/^$/p;/^bridge/,/^$/p;/all_to_all/p'
 model           moe-8x125m
 plan            default: replicate(8), *experts: split inside
-task graph  strategy      covers                          virtual devices
-default     replicate(8)  instructions 1-19, layers 0-11  {0-7}
+task graph  strategy      covers                                         virtual devices
+default     replicate(8)  instructions 1-19, layers 0-11                 {0-7}
+*experts    split(8)      instructions 21-30 of layer, inside `default`  {0-7}
 
 all_to_all     communication     72  3.374 ms   2.9 %
 link of a100: all_to_all from 1 MiB to 16 MiB  devices.yaml:84     72  3.374 ms   2.9 %  101.0 %            12

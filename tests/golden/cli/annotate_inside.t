@@ -70,8 +70,9 @@ error[E0512]: scopes `*up*` and `matmul` overlap: both cover instruction 22 of f
 ## Imported blocks: each layer has the places of its own nodes, and a call is not covered by that of its first one.
 $ printf 'heddle-annotate: 1\ndefault: {replicate: 2}\nscopes: [{match: "*/mlp/*", split: 2}]\n' > a.yaml; heddle sim examples/gpt2.onnx --batch 4 --dim sequence=8 --annotate a.yaml --machine '1x2 v100' 2>/dev/null | sed -n '2p;/^task graph/,/^$/p'
 plan           default: replicate(2), */mlp/*: split inside
-task graph  strategy      covers                          virtual devices
-default     replicate(2)  instructions 1-18, layers 0-11  {0,1}
+task graph  strategy      covers                                         virtual devices
+default     replicate(2)  instructions 1-18, layers 0-11                 {0,1}
+*/mlp/*     split(2)      instructions 29-45 of block, inside `default`  {0,1}
 
 $ sed -i 's#\*/mlp/#*h.3/mlp/#' a.yaml; heddle sim examples/gpt2.onnx --batch 4 --dim sequence=8 --annotate a.yaml --machine '1x2 v100' 2>&1 | sed 1,2d
 error[E0512]: `*h.3/mlp/*` does not cover the same of layers 0 and 3, which share function `block` with 10 more
