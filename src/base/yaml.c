@@ -166,7 +166,7 @@ static ynode *node(reader *r) {
   if (r->event.type == YAML_SCALAR_EVENT) return scalar(r);
   loc at = position(r, r->event.start_mark);
   if (r->event.type == YAML_ALIAS_EVENT)
-    return bad(r, at, "aliases are not supported: write the text out"), NULL;
+    return bad(r, at, "aliases are not supported: write the text out, or put it in quotes"), NULL;
   if (++r->depth > DEPTH_MAX) {
     diag(r->c, E_YAML, at, "nested deeper than %d levels", DEPTH_MAX);
     return NULL;

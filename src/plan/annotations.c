@@ -182,7 +182,30 @@ static void read_setting(reader *r, const ynode *key, const ynode *y) {
     r->given[i] = read_value(r, i, y->str, y, NULL);
 }
 
+extern char **environ;
+
+// A name of a section of the configuration that has no such key, such as EPL_PIPELINE_NUM_MICRO_BATCHES.
+static void read_unknown(reader *r, const char *name, size_t n) {
+  near_name near = near_to(name, n);
+  strbuf keys = {.a = r->a};
+  for (u32 i = 0; i < COUNT_OF(rows); i++) {
+    const char *env = env_of(r->a, rows[i].key);
+    const size_t head = strlen("EPL_") + strcspn(rows[i].key, ".") + 1;
+    if (strlen(env) == n && !memcmp(env, name, n)) return;
+    if (n >= head && !memcmp(env, name, head)) sb_fmt(&keys, keys.n ? ", %s" : "%s", env);
+    near_try(&near, env);
+  }
+  if (!keys.n) return;
+  bad(r, NULL, "%.*s (environment) is not a setting", (int)n, name);
+  if (near.name)
+    diag_hint(r->c, "did you mean %s?", near.name);
+  else
+    diag_hint(r->c, "unset it; there are %s", sb_str(&keys));
+}
+
 static void read_environment(reader *r) {
+  for (char **e = environ; e && *e; e++)
+    if (!strncmp(*e, "EPL_", 4)) read_unknown(r, *e, strcspn(*e, "="));
   for (u32 i = 0; i < COUNT_OF(rows); i++) {
     const char *env = env_of(r->a, rows[i].key), *text = getenv(env);
     if (!read_value(r, i, text ? text : rows[i].dflt, NULL, text ? env : NULL)) return;

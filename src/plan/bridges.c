@@ -109,6 +109,8 @@ plan_task_graphs *plan_bridges(prog *p, arena *a, const plan_task_graphs *t) {
   }
   *out = (plan_task_graphs){
       .n = t->n, .ninside = t->ninside, .nbridges = b.n, .v = v, .bridge = b.v, .nkinds = t->nkinds};
+  out->nranks = t->nranks, out->of_rank = arena_dup(a, t->of_rank, t->nranks * sizeof *t->of_rank);
+  out->less = arena_strdup(a, t->less);
   if (t->speed) out->speed = arena_dup(a, t->speed, t->nkinds * sizeof *t->speed);
   return out;
 }

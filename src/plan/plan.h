@@ -96,6 +96,7 @@ typedef struct {
   const char *name, *strategy, *covers, *devices; // "features", "replicate(8)", "layers 0-11", "{0-7}"
   sym mesh, axis; // it lies on this mesh; axis: at coordinate `at`, if there is one
   u32 at;
+  loc where; // of the scope
 } plan_task_graph;
 // Values of task graph `from` that `to` reads, from 0: what moves in a step, forward and back, between
 // different ranks.
@@ -109,6 +110,9 @@ typedef struct {
   const plan_bridge *bridge;
   u32 nkinds;
   const double *speed; // by kind of the machine: samples a ps of a device that never waits; NULL: not known
+  u32 nranks;
+  const u32 *of_rank; // the first task graph of each, from 0
+  const char *less;   // what annotations could say to take less memory
 } plan_task_graphs;
 
 // op-order: what each place runs, in order: tasks of sched.h, whose stages are segments, without pairs,

@@ -224,7 +224,8 @@ static bool host_fits(const prog *p, const machine *m, const sim_result *r) {
   return false;
 }
 
-bool sim_fits(const prog *p, const machine *m, const sim_result *r) {
+bool sim_fits(const prog *p, const machine *m, const sim_result *r, sim_said (*said)(void *arg, u32 rank),
+              void *arg) {
   if (sim_over_bytes(r, m) <= 0) return true;
   if (!host_fits(p, m, r)) return false;
   const u32 worst = sim_tightest(r, m);
@@ -248,7 +249,12 @@ bool sim_fits(const prog *p, const machine *m, const sim_result *r) {
                      : "a parameter",
               sym_str(p->c, f->name), text_bytes(a, (double)t->bytes), mem_kind_name(t->kind));
   }
-  diag_hint(p->c, "a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` "
+  const sim_said by = said ? said(arg, worst) : (sim_said){0};
+  if (by.what) diag_note(p->c, by.at, "%s", by.what);
+  diag_hint(p->c, "%s",
+            by.hint
+                ? by.hint
+                : "a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` "
                   "finds what fits");
   return false;
 }

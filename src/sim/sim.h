@@ -178,8 +178,14 @@ typedef struct {
 } sim_host;
 sim_host sim_host_memory(const sim_result *r, const machine *m);
 // Does every rank stay within what its device leaves to programs, and every node within its host memory? Otherwise E_MEMORY for the rank that is
-// furthest above, with the largest values alive at its peak.
-bool sim_fits(const prog *p, const machine *m, const sim_result *r);
+// furthest above, with the largest values alive at its peak. said: by rank, what says what it does, and what else to say; NULL:
+// a strategy does.
+typedef struct {
+  loc at;
+  const char *what, *hint;
+} sim_said;
+bool sim_fits(const prog *p, const machine *m, const sim_result *r, sim_said (*said)(void *arg, u32 rank),
+              void *arg);
 
 // What the critical path of a result is made of (cost/cost.h): for every rate, by how many ps a step would be
 // shorter if it were a little faster, per relative change: minus d(makespan) / d(log rate). That holds while

@@ -162,7 +162,7 @@ TEST(offload_over_a_shared_link) {
 // All ranks of a node share its memory.
 TEST(offload_does_not_fit_in_host_memory) {
   bed b = bed_open("mlp-xs", 8, true, OPTIM_ADAM, "1 GB/s", ", memory: 40 MB", "dp=4 offload=states");
-  CHECK(!sim_fits(b.p, b.m, &b.r));
+  CHECK(!sim_fits(b.p, b.m, &b.r, NULL, NULL));
   CHECK(diag_count(b.c) == 1 &&
         strstr(diag_get(b.c, 0).message, "node 0 needs 64.0 MiB of host memory for 4 ranks"));
   CHECK(sim_over_bytes(&b.r, b.m) > 0);

@@ -78,10 +78,60 @@ static bool do_not_share(const work *w, const graph *g, const graph *h) {
   return false;
 }
 
+// "2 of `features` + 4 of `head`"
+static const char *sum_text(const work *w) {
+  strbuf b = {.a = w->a};
+  u32 n = 0;
+  for (u32 k = 0; k < w->ngraphs; k++) n += w->graph[k].home == k;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    if (g->home != k) continue;
+    sb_fmt(&b, b.n ? " + %u" : "%u", g->d);
+    if (n > 6) continue;
+    if (g->scope == &w->x->dflt && !w->x->has_default)
+      sb_put(&b, " for what no scope covers");
+    else
+      sb_fmt(&b, " of `%s`", g->scope->name);
+  }
+  return sb_str(&b);
+}
+
+// Devices are too few, or no multiple of what a replica of the model takes: at the scope that goes beyond them.
+static bool not_divided(const work *w) {
+  const graph *at = NULL;
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    if (g->home != k || !(g->scope->count_at.i ? g->scope->count_at : g->scope->at).i) continue;
+    if (g->scope == &w->x->dflt && !w->x->has_default) continue;
+    at = g;
+    if (g->first + g->d > w->K) break;
+  }
+  const u32 others = at ? w->D - at->d : w->D;
+  const bool beyond = w->D > w->K && at;
+  const loc where = !at || !(beyond || w->ngraphs == 1) ? w->x->at
+                    : at->scope->count_at.i             ? at->scope->count_at
+                                                        : at->scope->at;
+  diag(w->c, E_ANNOTATE, where, "%u devices cannot be divided into replicas of the model of %u%s", w->K, w->D,
+       w->ngraphs > 1 ? arena_printf(w->a, " (%s)", sum_text(w)) : "");
+  const scope_row *row = at ? scope_row_of(at->scope->kind) : NULL;
+  const char *less = beyond && w->K > others + scope_splits(at->scope) && row
+                         ? arena_printf(w->a, "%s%u%s, or ", row->before, w->K - others, row->after)
+                         : "";
+  if (w->D > w->K && !w->x->nscopes && w->ngraphs > 1)
+    diag_hint(w->c, "pipeline.num_stages: %u", w->K);
+  else if (w->D <= w->K)
+    diag_hint(w->c, "use %u devices, or %u", w->R * w->D, (w->R + 1) * w->D);
+  else
+    diag_hint(w->c, "%s%u devices%s", less, w->D,
+              w->ngraphs > 1
+                  ? ", or cluster.colocate_split_and_replicate: true for task graphs on the same devices"
+                  : "");
+  return false;
+}
+
 // One behind the other, or all on the same.
 static bool place(work *w) {
   const bool colocated = w->x->config.colocate.n;
-  strbuf sum = {.a = w->a};
   if (!sizes(w, colocated)) return false;
   w->D = 0;
   for (u32 k = 0; k < w->ngraphs; k++) {
@@ -91,26 +141,12 @@ static bool place(work *w) {
     if (g->home != k && g->d != home->d) return do_not_share(w, g, home);
     if (g->home != k) continue;
     g->first = w->D, w->D += g->d;
-    sb_fmt(&sum, "%s%u", sum.n ? " + " : "", g->d);
   }
   for (u32 k = 0; k < w->ngraphs; k++) w->graph[k].first = w->graph[w->graph[k].home].first;
   assert(w->D > 0);
   if (!w->K) w->K = w->D;
   w->R = w->K / w->D;
-  if (w->R && w->K % w->D == 0) return true;
-  diag(w->c, E_ANNOTATE,
-       w->ngraphs == 1 && w->graph[0].scope->count_at.i ? w->graph[0].scope->count_at : w->x->at,
-       "%u devices cannot be divided into replicas of the model of %u%s", w->K, w->D,
-       w->ngraphs > 1 ? arena_printf(w->a, " (%s)", sb_str(&sum)) : "");
-  if (w->D > w->K && !w->x->nscopes && w->ngraphs > 1)
-    diag_hint(w->c, "pipeline.num_stages: %u", w->K);
-  else if (w->D <= w->K)
-    diag_hint(w->c, "use %u devices, or %u", w->R * w->D, (w->R + 1) * w->D);
-  else
-    diag_hint(w->c, w->ngraphs > 1 ? "smaller counts, or cluster.colocate_split_and_replicate: true for task "
-                                     "graphs on the same devices"
-                                   : "a smaller count");
-  return false;
+  return (w->R && w->K % w->D == 0) || not_divided(w);
 }
 
 // ---- axes and meshes ------------------------------------------------------------------------------------
@@ -222,10 +258,39 @@ static u32 blame(work *w, u32 said, loc where, const char *what) {
 }
 
 static bool blame_scope(work *w, u32 said, const annotation_scope *s) {
-  const u32 number = blame(w, said, s->count_at.i ? s->count_at : s->at,
+  const bool parts = s->shares.how == SHARES_PARTS;
+  const u32 number = blame(w, said,
+                           parts           ? s->shares.where
+                           : s->count_at.i ? s->count_at
+                                           : s->at,
                            arena_printf(w->a, "%s of `%s`", kind_of(s), s->name));
-  if (number) hint_devices(w, s, number);
+  if (number && !parts) hint_devices(w, s, number);
   return false;
+}
+
+// Parts of the batch that task graphs need at so many microbatches: do they all divide it?
+static bool batch_divides(const work *w, i64 batch, u32 K) {
+  for (u32 k = 0; k < w->ngraphs; k++) {
+    const graph *g = &w->graph[k];
+    const u32 d = scope_splits(g->scope) ? 1 : plan_parts(&w->pn->axes[g->axis - 1]);
+    if (batch % ((i64)K * plan_parts(&w->pn->axes[w->rep - 1]) * d)) return false;
+  }
+  return true;
+}
+
+// Microbatches are to blame where the batch divides without them: the nearest that do.
+static bool hint_microbatches(const work *w, i64 batch) {
+  const u32 K = microbatches_of(w);
+  u32 less = K - 1, more = K + 1;
+  while (less && !batch_divides(w, batch, less)) less--;
+  while (more <= batch && !batch_divides(w, batch, more)) more++;
+  if (!less) return false;
+  const char *key = w->o->said && w->o->said->of[CHOICE_mb].said ? "mb=" : "num_micro_batch: ";
+  if (more <= batch)
+    diag_hint(w->c, "%s%u, or %u", key, less, more);
+  else
+    diag_hint(w->c, "%s%u", key, less);
+  return true;
 }
 
 static bool divides(work *w, const graph *g) {
@@ -238,10 +303,26 @@ static bool divides(work *w, const graph *g) {
   if (K > 1) sb_fmt(&of, " x %u microbatches", K);
   if (R > 1) sb_fmt(&of, " x %u %s of the model", R, rep->shares ? "shares of replicas" : "replicas");
   if (d > 1) sb_fmt(&of, " x %u %s of `%s`", d, own->shares ? "shares" : "devices", s->name);
-  diag(w->c, E_DIVIDE, s->count_at.i ? s->count_at : s->at, "batch %lld is not divisible by %lld (%s)",
-       (long long)batch, (long long)parts, sb_str(&of) + 3);
+  const bool by_mb = K > 1 && batch_divides(w, batch, 1);
+  const shares_info *by = by_mb                  ? NULL
+                          : d > 1 && own->shares ? &s->shares
+                          : rep->shares          ? &w->x->replicas
+                                                 : NULL;
+  loc at = s->count_at.i ? s->count_at : s->at;
+  if (by && by->where.i) at = by->where;
+  if (by_mb && w->x->config.num_micro_batch.at.i) at = w->x->config.num_micro_batch.at;
+  if (by_mb && w->o->said && w->o->said->of[CHOICE_mb].said) at = w->o->said->of[CHOICE_mb].at;
+  diag(w->c, E_DIVIDE, at, "batch %lld is not divisible by %lld (%s)", (long long)batch, (long long)parts,
+       sb_str(&of) + 3);
   diag_note(w->c, main_of(w)->where, "the batch is the first extent of the first input");
-  diag_hint(w->c, "choose a batch that is a multiple of %lld", (long long)parts);
+  if (by_mb && hint_microbatches(w, batch)) return false;
+  const i64 others = by ? parts / (by == &s->shares ? d : R) : 0;
+  const char *near = by && batch % others == 0 ? shares_near(w, by, batch / others) : NULL;
+  if (near)
+    diag_hint(w->c, "%s: %s, or a batch that is a multiple of %lld", by == &s->shares ? "shares" : "replicas",
+              near, (long long)parts);
+  else
+    diag_hint(w->c, "choose a batch that is a multiple of %lld", (long long)parts);
   return false;
 }
 
@@ -325,7 +406,11 @@ static bool split_graphs(work *w) {
       for (u32 i = 0; i < w->n; i++) own[i] |= w->of[i] == j + 1;
     }
     within[w->p->main.i] = own;
-    if (first && !tensor(w, g->axis, within, g->scope, true)) return false;
+    if (first && !tensor(w, g->axis, within, g->scope, true)) {
+      const char *near = g->scope->shares.how == SHARES_PARTS ? shares_to_split(w, g) : NULL;
+      if (near) diag_hint(w->c, "shares: %s", near);
+      return false;
+    }
   }
   return true;
 }

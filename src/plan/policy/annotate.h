@@ -62,6 +62,10 @@ plan_submesh submesh_of(const work *w, u32 graph);
 // What devices of task graphs and replicas of the model get, as is said (graph.shares, rep_shares). False and
 // diagnostics: shares that do not go together.
 bool shares_said(work *w);
+// The shares of so many samples that are nearest to these, "[23, 9]"; of a split, as far as it can be split so. NULL: there are
+// none.
+const char *shares_near(const work *w, const shares_info *s, i64 total);
+const char *shares_to_split(work *w, const graph *g);
 // What task graphs take on the devices of a machine of several kinds; alike: or of one. NULL: that is not known.
 typedef struct times times;
 const times *shares_open(work *w, bool alike);

@@ -51,12 +51,68 @@ static bool said(work *w, const shares_info *s, const char *what, u32 n, const c
   return true;
 }
 
+// ---- the nearest ----------------------------------------------------------------------------------------
+static i64 as_part(const void *arg, u32 which, i64 quanta) {
+  const shares_info *s = arg;
+  return (quanta << 20) / s->part[which];
+}
+
+static const char *shares_text(const work *w, u32 *part, u32 n) {
+  strbuf b = {.a = w->a};
+  if (!strategy_reduce(part, n)) return "equal";
+  for (u32 k = 0; k < n; k++) sb_fmt(&b, k ? ", %u" : "[%u", part[k]);
+  sb_put(&b, "]");
+  return n > 16 ? NULL : sb_str(&b);
+}
+
+const char *shares_near(const work *w, const shares_info *s, i64 total) {
+  if (s->how != SHARES_PARTS || total < s->n || total > UINT16_MAX) return NULL;
+  const i64 *share = auto_shares(w->a, total, s->n, NULL, as_part, s);
+  u32 *part = NEWN(w->a, u32, s->n);
+  for (u32 k = 0; share && k < s->n; k++) part[k] = (u32)share[k];
+  return share ? shares_text(w, part, s->n) : NULL;
+}
+
+typedef struct {
+  work *w;
+  const graph *like;
+} splitting;
+static bool may(void *arg, const u32 *part) {
+  const splitting *s = arg;
+  return graphs_may_split(s->w, s->like, part);
+}
+
+const char *shares_to_split(work *w, const graph *g) {
+  const shares_info *s = &g->scope->shares;
+  double *pace = NEWN(w->a, double, g->d);
+  for (u32 k = 0; k < g->d; k++) pace[k] = 1.0 / s->part[k];
+  u32 *part = auto_parts(w->a, pace, g->d, may, &(splitting){w, g});
+  return part ? shares_text(w, part, g->d) : NULL;
+}
+
+// ---- all that is said -----------------------------------------------------------------------------------
 static bool said_of_batch(work *w, const shares_info *s, const char *what, const u32 *part) {
   if (!part || !planner_batchnorm(w->pl)->groups) return true;
   diag(w->c, E_ANNOTATE, s->where, "%s: batch norm would take its statistics over unequal parts of the batch",
        what);
   diag_hint(w->c, "equal shares");
   return false;
+}
+
+// A split inside blocks is over the devices of the task graph around it, which then have equal shares of the batch.
+static bool equal_around(const work *w, u32 scope) {
+  const annotation_scope *s = &w->x->scope[scope];
+  for (u32 i = 0; i < w->n; i++) {
+    const graph *g = &w->graph[w->of[i] - 1];
+    if (!w->inner[scope][w->p->main.i][i] || !g->shares) continue;
+    diag(w->c, E_ANNOTATE, g->scope->shares.where,
+         "shares of `%s`: `%s` is split inside it over the same devices, which needs equal shares",
+         g->scope->name, s->name);
+    diag_note(w->c, s->at, "the split");
+    diag_hint(w->c, "shares: equal; replicas of the model may have others");
+    return false;
+  }
+  return true;
 }
 
 bool shares_said(work *w) {
@@ -75,6 +131,8 @@ bool shares_said(work *w) {
     if (!said(w, s, what, g->d, g->d == 1 ? "device" : "devices", &g->shares)) return false;
     if (!scope_splits(g->scope) && !said_of_batch(w, s, what, g->shares)) return false;
   }
+  for (u32 k = 0; k < w->x->nscopes; k++)
+    if (w->inner[k] && !equal_around(w, k)) return false;
   const shares_info *s = &w->x->replicas;
   if (!said(w, s, "replicas", w->R, w->R == 1 ? "replica of the model" : "replicas of the model",
             &w->rep_shares) ||
@@ -174,15 +232,6 @@ static i64 time_of(const void *arg, u32 which, i64 quanta) {
 static const u32 *share_out(const asked *q, i64 quanta, u32 n) {
   arena *a = q->x->w->a;
   return reduced(a, auto_shares(a, quanta, n, NULL, time_of, q), n);
-}
-
-typedef struct {
-  work *w;
-  const graph *like;
-} splitting;
-static bool may(void *arg, const u32 *part) {
-  const splitting *s = arg;
-  return graphs_may_split(s->w, s->like, part);
 }
 
 static bool is_auto(const shares_info *s) { return s->how == SHARES_AUTO || s->how == SHARES_UNSAID; }

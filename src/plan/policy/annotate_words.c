@@ -131,6 +131,28 @@ static plan_bridge *bridges_of(const work *w, u32 *n) {
   return v;
 }
 
+static const u32 *of_ranks(const work *w) {
+  u32 *of = ZNEWN(w->a, u32, w->K + 1);
+  for (u32 g = w->ngraphs; g-- > 0;)
+    for (u32 r = 0; r < w->R; r++)
+      for (u32 k = 0; k < w->graph[g].d; k++) of[rank_at(w, r, &w->graph[g], k)] = g;
+  return of;
+}
+
+// Keys of the configuration that are not used, of those that take less memory.
+static const char *less_memory(const work *w) {
+  strbuf b = {.a = w->a};
+  bool shared = w->R > 1;
+  for (u32 k = 0; k < w->ngraphs; k++)
+    shared = shared || (w->graph[k].d > 1 && !scope_splits(w->graph[k].scope));
+  if (w->o->train && choice_is(CHOICE_recompute, w->s.recompute, "none"))
+    sb_put(&b, "gradient_checkpoint.type: auto, ");
+  if (w->o->train && shared && w->s.zero.n < 2) sb_put(&b, "zero.level: v1, ");
+  if (w->o->train) sb_put(&b, "a larger pipeline.num_micro_batch, ");
+  sb_put(&b, "more devices in `split`, or more task graphs");
+  return sb_str(&b);
+}
+
 void annotated_words(work *w) {
   plan_task_graph *t = ZNEWN(w->a, plan_task_graph, w->ngraphs + w->x->nscopes + 1);
   u32 inside = 0;
@@ -140,7 +162,8 @@ void annotated_words(work *w) {
     t[k] = (plan_task_graph){.name = g->scope->name,
                              .strategy = strategy_text(w, g),
                              .covers = covers_text(w, k),
-                             .devices = devices_text(w, g)};
+                             .devices = devices_text(w, g),
+                             .where = g->scope->count_at.i ? g->scope->count_at : g->scope->at};
     const plan_submesh on = submesh_of(w, k);
     t[k].mesh = w->pn->meshes[on.mesh].name;
     if (on.nfix) t[k].axis = w->pn->axes[on.fix[0].axis - 1].name, t[k].at = on.fix[0].at;
@@ -160,6 +183,8 @@ void annotated_words(work *w) {
   plan_task_graphs *all = NEW(w->a, plan_task_graphs);
   *all = (plan_task_graphs){.n = w->ngraphs, .ninside = inside, .v = t};
   all->bridge = bridges_of(w, &all->nbridges);
+  all->of_rank = of_ranks(w), all->nranks = w->K;
+  all->less = less_memory(w);
   w->pn->task_graphs = all;
   w->pn->name = sym_of(w->c, sb_str(&name));
 }

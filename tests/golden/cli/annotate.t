@@ -37,7 +37,7 @@ bridge from  to          forward  backward  fused
 layers 0-1   layers 2-3  128 KiB   128 KiB  no
 
 $ heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate examples/annotations/pipeline.yaml --devices 3
-error[E0512]: 3 devices cannot be divided into replicas of the model of 2 (1 + 1)
+error[E0512]: 3 devices cannot be divided into replicas of the model of 2 (1 of `layers 0-1` + 1 of `layers 2-3`)
   --> examples/annotations/pipeline.yaml:1:1
    1 | heddle-annotate: 1
      | ^
@@ -560,11 +560,11 @@ error[E0512]: `*experts` is part of a repeated block, and only a split can be
   hint: replicate whole blocks: by `layers`, by the name of a function, or by `default`
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{layers: 0-1, replicate: all}, {layers: 2-3, split: all}]' > a.yaml; heddle verify mlp-xs:layers=4 --batch 64 --annotate a.yaml --devices 4; heddle verify mlp-xs:layers=4 --batch 64 --annotate a.yaml
-error[E0512]: 4 devices cannot be divided into replicas of the model of 8 (4 + 4)
-  --> a.yaml:1:1
-   1 | heddle-annotate: 1
-     | ^
-  hint: smaller counts, or cluster.colocate_split_and_replicate: true for task graphs on the same devices
+error[E0512]: 4 devices cannot be divided into replicas of the model of 8 (4 of `layers 0-1` + 4 of `layers 2-3`)
+  --> a.yaml:2:62
+   2 | scopes: [{layers: 0-1, replicate: all}, {layers: 2-3, split: all}]
+     |                                                              ^
+  hint: 8 devices, or cluster.colocate_split_and_replicate: true for task graphs on the same devices
 error[E0512]: `all` needs the number of devices
   --> a.yaml:2:35
    2 | scopes: [{layers: 0-1, replicate: all}, {layers: 2-3, split: all}]
@@ -711,10 +711,10 @@ plan       layers 0-1: replicate(1), head: split(4)
 worst      1.6091e-12
 verdict    equal: the plan computes what the model computes
 $ echo 'heddle-annotate: 1\ndefault: {replicate: all}\nconfig: {pipeline.num_stages: 4}' > a.yaml; heddle verify mlp-xs --batch 64 --train --annotate a.yaml --devices 2; heddle verify mlp-xs --batch 64 --train --annotate a.yaml --devices 8 | head -2
-error[E0512]: 2 devices cannot be divided into replicas of the model of 4 (1 + 1 + 1 + 1)
-  --> a.yaml:1:1
-   1 | heddle-annotate: 1
-     | ^
+error[E0512]: 2 devices cannot be divided into replicas of the model of 4 (1 of `stage 0` + 1 of `stage 1` + 1 of `stage 2` + 1 of `stage 3`)
+  --> a.yaml:3:31
+   3 | config: {pipeline.num_stages: 4}
+     |                               ^
   hint: pipeline.num_stages: 2
 model      mlp-xs
 plan       stage 0: replicate(2), stage 1: replicate(2), stage 2: replicate(2), stage 3: replicate(2)

@@ -315,14 +315,14 @@ error[E0512]: shares of `default`: `auto` needs a machine
 [1]
 $ echo 'heddle-annotate: 1\ndefault: {replicate: 2, shares: [4, 3]}' > a.yaml; heddle verify plain.heddle --annotate a.yaml
 error[E0502]: batch 64 is not divisible by 7 (7 shares of `default`)
-  --> a.yaml:2:22
+  --> a.yaml:2:33
    2 | default: {replicate: 2, shares: [4, 3]}
-     |                      ^
+     |                                 ^
   note: the batch is the first extent of the first input
     --> plain.heddle:7:6
      7 | func @main(%x: f32[64,32], %h.0.w: f32[32,32] weight, %h.1.w: f32[32,32] weight) -> (f32[64,32])...
        |      ^
-  hint: choose a batch that is a multiple of 7
+  hint: shares: [37, 27], or a batch that is a multiple of 7
 [1]
 $ echo 'heddle-annotate: 1\ndefault: {replicate: 2, shares: [4, 0]}' > a.yaml; heddle verify plain.heddle --annotate a.yaml
 error[E0512]: a share is an integer, 1 to 65535
@@ -338,13 +338,14 @@ error[E0512]: shares are `auto`, `equal`, or parts such as [5, 3]
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{layers: "0-1", split: 2, shares: [4, 3]}]' > a.yaml; heddle verify plain.heddle --annotate a.yaml
 error[E0502]: split of `layers 0-1`: w of 32 x 32 cannot be split 7 ways: 32 is not divisible by 7
-  --> a.yaml:2:33
+  --> a.yaml:2:44
    2 | scopes: [{layers: "0-1", split: 2, shares: [4, 3]}]
-     |                                 ^
+     |                                            ^
   note: here in the model
     --> plain.heddle:2:8
      2 |   %3 = matmul %x, %w : f32[64,32]
        |        ^
+  hint: shares: equal
 [1]
 $ echo 'heddle-annotate: 1\ndefault: {replicate: 2, shares: [3, 1]}' > a.yaml; heddle verify examples/batchnorm.heddle --train --annotate a.yaml
 error[E0512]: shares of `default`: batch norm would take its statistics over unequal parts of the batch
