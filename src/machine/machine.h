@@ -133,6 +133,7 @@ typedef struct {
   u32 tensor;
   i64 samples;
   double ps[PROFILE_TIMES]; // below 0: not said
+  u32 line;                 // of the file
 } profile_row;
 typedef struct {
   const char *file;

@@ -1,5 +1,5 @@
 // profile.c - reads times of layers.
-#include "machine/machine.h"
+#include "machine/draft.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -24,8 +24,9 @@ typedef struct {
   u32 number;                    // of the line
   u32 ncells, at[COLS];          // of the header; column of every cell
   VEC(profile_row) rows;
-  VEC(u32) line_of;
-  VEC(const char *) begins;
+  VEC(const char *) begins; // by row: its line
+  VEC(profile_row) others;  // of kinds that the machine has not: the first row of each
+  VEC(loc) others_at;
 } reader;
 
 typedef struct {
@@ -79,6 +80,9 @@ static bool read_header(reader *r) {
       diag_hint(
           r->c,
           "the first line names the columns: layer,device,samples,tensor,forward_us,backward_us,update_us");
+      near_name near = near_to(arena_strndup(r->a, x[i].s, x[i].n), x[i].n);
+      for (u32 j = 0; j < COLS && k == COLS; j++) near_try(&near, column_name[j]);
+      if (near.name) diag_hint(r->c, "did you mean '%s'?", near.name);
       return false;
     }
     has[k] = true, r->at[i] = k;
@@ -141,9 +145,17 @@ static bool has_kind(const machine *m, sym device) {
   return false;
 }
 
+// Lines about kinds that the machine has not are left out; one of its own may be meant, which then has none.
+static void keep_other(reader *r, const profile_row *row) {
+  for (u32 i = 0; i < r->others.n; i++)
+    if (r->others.v[i].device.i == row->device.i) return;
+  *vec_push(r->a, &r->others) = *row;
+  *vec_push(r->a, &r->others_at) = here(r, r->line);
+}
+
 static bool read_row(reader *r) {
   cell x[COLS + 1];
-  profile_row row = {.ps = {-1, -1, -1}};
+  profile_row row = {.ps = {-1, -1, -1}, .line = r->number};
   const u32 n = split(r, x);
   if (n != r->ncells) {
     diag(r->c, E_PROFILE, here(r, r->line), "%s than the %u columns of the first line",
@@ -152,9 +164,8 @@ static bool read_row(reader *r) {
   }
   for (u32 i = 0; i < n; i++)
     if (!read_cell(r, r->at[i], x[i], &row)) return false;
-  if (!has_kind(r->m, row.device)) return true;
+  if (!has_kind(r->m, row.device)) return keep_other(r, &row), true;
   *vec_push(r->a, &r->rows) = row;
-  *vec_push(r->a, &r->line_of) = r->number;
   *vec_push(r->a, &r->begins) = r->line;
   return true;
 }
@@ -176,10 +187,10 @@ static bool once(reader *r) {
                              hash_u64((u64)x->samples, hash_u64((u64)x->device.i << 32 | x->tensor, 0)));
     for (u32 it = 0, j; hmap_next(&seen, h, &it, &j);)
       if (!compare_rows(x, &r->rows.v[j])) {
-        diag(r->c, E_PROFILE, at_line(r, r->line_of.v[i], r->begins.v[i], r->begins.v[i]),
+        diag(r->c, E_PROFILE, at_line(r, r->rows.v[i].line, r->begins.v[i], r->begins.v[i]),
              "layer %s on %s with %lld samples and tensor %u is there twice", x->layer,
              sym_str(r->c, x->device), (long long)x->samples, x->tensor);
-        diag_note(r->c, at_line(r, r->line_of.v[j], r->begins.v[j], r->begins.v[j]), "the first time");
+        diag_note(r->c, at_line(r, r->rows.v[j].line, r->begins.v[j], r->begins.v[j]), "the first time");
         return false;
       }
     hmap_add(r->a, &seen, h, i);
@@ -195,12 +206,34 @@ static bool all_or_none(reader *r) {
       while (r->rows.v[j].device.i != r->rows.v[i].device.i) j++;
       const bool says = r->rows.v[i].ps[k] >= 0;
       if (says == (r->rows.v[j].ps[k] >= 0)) continue;
-      diag(r->c, E_PROFILE, at_line(r, r->line_of.v[i], r->begins.v[i], r->begins.v[i]),
+      diag(r->c, E_PROFILE, at_line(r, r->rows.v[i].line, r->begins.v[i], r->begins.v[i]),
            "%s is %s here, but %s before for %s", column_name[COL_TIMES + k], says ? "said" : "not said",
            says ? "not" : "it was", sym_str(r->c, r->rows.v[i].device));
       return false;
     }
   return true;
+}
+
+// The machine has a kind of this name, and the file has no line of it: nearly so called, or none.
+static void without_times(const reader *r, sym kind) {
+  const char *name = sym_str(r->c, kind);
+  near_name near = near_to(name, strlen(name));
+  strbuf has = {.a = r->a};
+  for (u32 k = 0; k < r->m->nkinds; k++)
+    sb_fmt(&has, "%s%s", k ? ", " : "", sym_str(r->c, r->m->kind[k].name));
+  draft d = draft_new(r->c, r->a);
+  const ynode *lib = draft_library(&d); // whoever says one of these means it
+  for (u32 i = 0; i < r->others.n; i++) {
+    const char *other = sym_str(r->c, r->others.v[i].device);
+    if (!lib || !yaml_get(lib, other)) near_try(&near, other);
+  }
+  u32 meant = 0;
+  while (near.name && strcmp(near.name, sym_str(r->c, r->others.v[meant].device))) meant++;
+  diag(r->c, E_PROFILE, near.name ? r->others_at.v[meant] : loc_text(r->c, r->file, 0, 0, NULL),
+       "no times of a %s, of which the machine has some%s%s%s", name, near.name ? "; '" : "",
+       near.name ? near.name : "", near.name ? "' is none of its kinds" : "");
+  if (near.name) diag_hint(r->c, "did you mean '%s'?", name);
+  diag_hint(r->c, "the column `device` has names of the machine's kinds: %s", sb_str(&has));
 }
 
 static bool every_kind(const reader *r) {
@@ -209,10 +242,7 @@ static bool every_kind(const reader *r) {
     u32 i = 0;
     while (i < r->rows.n && r->rows.v[i].device.i != d->name.i) i++;
     if (i < r->rows.n) continue;
-    diag(r->c, E_PROFILE, loc_text(r->c, r->file, 0, 0, NULL),
-         "no times of a %s, of which the machine has some", sym_str(r->c, d->name));
-    diag_hint(r->c, "the column `device` has names of the machine's kinds (heddle machines)");
-    return false;
+    return without_times(r, d->name), false;
   }
   return true;
 }

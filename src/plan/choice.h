@@ -115,6 +115,8 @@ static inline u32 strategy_block(const strategy *s, u32 place) {
 // that has most ranks of the kind.
 u32 strategy_tensor_at(const strategy *s, u32 place);
 bool strategy_reduce(u32 *v, u32 n); // shares to the smallest numbers; false: all are the same
+// The shares, of at least 1 each, that add up to the total and are nearest to these; false: there are none, or too many.
+bool strategy_shares_near(u32 *v, u32 n, i64 total);
 const u32 *strategy_shares_at(arena *a, const strategy *s, choice_id id, u32 place);
 u32 strategy_shares_needed(const strategy *s, choice_id id);
 // The number of the row; of dp, tp and pp that of the place or replica with most.

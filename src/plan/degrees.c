@@ -38,6 +38,25 @@ bool strategy_reduce(u32 *v, u32 n) {
   return !equal;
 }
 
+bool strategy_shares_near(u32 *v, u32 n, i64 total) {
+  enum { MANY = 1024 };
+  i64 rest[MANY], sum = 0, left = total;
+  if (n > MANY || total < n || total > UINT32_MAX) return false;
+  for (u32 k = 0; k < n; k++) sum += v[k];
+  for (u32 k = 0; k < n; k++) {
+    const i64 part = (i64)v[k] * total;
+    rest[k] = part % sum, v[k] = (u32)MAX(part / sum, 1), left -= v[k];
+    if (part < sum) rest[k] = -1; // it has more than its part
+  }
+  while (left) { // one more where most is missing; one less of the largest
+    u32 best = 0;
+    for (u32 k = 1; k < n; k++)
+      if (left > 0 ? rest[k] > rest[best] : v[k] > v[best]) best = k;
+    v[best] += left > 0 ? 1 : -1, rest[best] = -1, left -= left > 0 ? 1 : -1;
+  }
+  return true;
+}
+
 const u32 *strategy_shares_at(arena *a, const strategy *s, choice_id id, u32 place) {
   const choice_value x = s->of[id];
   const u32 t = strategy_tensor_at(s, place), n = id == CHOICE_dp_shares ? ranks_of(s) / t : t,

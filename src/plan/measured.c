@@ -443,8 +443,13 @@ static bool all_known(const measuring *x) {
     bool known = false;
     for (u32 k = 1; k <= x->parts->n; k++) known |= !strcmp(x->parts->name[k], x->times->row[i].layer);
     if (known) continue;
-    diag(c, E_PROFILE, (loc){0}, "%s has times of '%s', which the model has not", x->times->file,
-         x->times->row[i].layer);
+    const profile_row *row = &x->times->row[i];
+    near_name near = near_to(row->layer, strlen(row->layer));
+    for (u32 k = 1; k <= x->parts->n; k++) near_try(&near, x->parts->name[k]);
+    // A search repeats the message alone.
+    diag(c, E_PROFILE, (loc){0}, "%s:%u has times of '%s', which the model has not%s%s%s", x->times->file,
+         row->line, row->layer, near.name ? "; did you mean '" : "", near.name ? near.name : "",
+         near.name ? "'?" : "");
     diag_hint(c, "the layers of this model are %s", sb_str(&has));
     return false;
   }

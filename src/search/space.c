@@ -415,16 +415,81 @@ static void fix_rows(points *sp) {
   }
 }
 
+// ---- what no plan can have -------------------------------------------------------------------------------
+// Microbatches are multiples of the sum of shares that were said, and so is the batch.
+static bool shares_fit(points *sp) {
+  const strategy_set *said = &sp->o->space;
+  const choice_set *x = &said->of[CHOICE_dp_shares];
+  const choice_value v = x->n ? x->v[0] : (choice_value){0};
+  const i64 batch = sp->o->batch;
+  i64 sum = 0;
+  for (u32 k = 0; k < v.nparts; k++) sum += v.part[k];
+  const bool one =
+      x->n == 1 && !x->all && !said->of[CHOICE_tp_stages].said && !said->of[CHOICE_replicas].said;
+  if (!one || !sum || batch <= 0 || batch % sum == 0) return true;
+  strbuf b = {.a = sp->a}, near = {.a = sp->a};
+  choice_say(CHOICE_dp_shares, v, &b);
+  diag(sp->c, E_DIVIDE, x->at, "%s: batch %lld is not divisible by %lld, their sum", sb_str(&b),
+       (long long)batch, (long long)sum);
+  u32 *part = arena_dup(sp->a, v.part, sizeof *part * v.nparts);
+  if (!strategy_shares_near(part, v.nparts, batch))
+    diag_hint(sp->c, "--batch %lld, or dp.shares=auto", (long long)((batch / sum + 1) * sum));
+  else if (!strategy_reduce(part, v.nparts))
+    diag_hint(sp->c, "dp.shares=equal is nearest to them; or --batch %lld, or dp.shares=auto",
+              (long long)((batch / sum + 1) * sum));
+  else {
+    choice_say(CHOICE_dp_shares, (choice_value){.nparts = v.nparts, .part = part}, &near);
+    diag_hint(sp->c, "%s is nearest to them; or --batch %lld, or dp.shares=auto", sb_str(&near),
+              (long long)((batch / sum + 1) * sum));
+  }
+  return false;
+}
+
+// So many devices the degrees that are said can be of: the most up to n. 0: there are none.
+static u32 devices_below(const points *sp, u32 n) {
+  u64 all = 1;
+  bool other = false;
+  for (choice_id id = 0; choice_is_degree(id); id++) {
+    const choice_set *x = &sp->o->space.of[id];
+    other |= x->n != 1;
+    if (x->n == 1) all *= x->v[0].n;
+  }
+  return all > n ? 0 : other ? (u32)(n - n % all) : (u32)all;
+}
+
+// What is left after the ranks that are skipped is no multiple of the degrees.
+static bool skipped(points *sp, const char *what) {
+  const choice_set *x = &sp->o->space.of[CHOICE_skip];
+  const u32 all = sp->on->nranks, skip = x->n == 1 ? x->v[0].n : 0;
+  if (!skip || sp->o->ranks) return false;
+  diag(sp->c, E_STRATEGY, x->at, "skip=%u leaves %u of the machine's %u devices: %s is impossible on them",
+       skip, sp->ranks, all, what);
+  for (u32 d = 1; d < all; d++) // the nearest
+    for (u32 more = 0; more < 2; more++) {
+      const u32 left = more ? sp->ranks - MIN(d, sp->ranks) : sp->ranks + d;
+      if (!left || left > all || devices_below(sp, left) != left) continue;
+      diag_hint(sp->c, "skip=%u leaves %u; or other degrees", all - left, left);
+      return true;
+    }
+  diag_hint(sp->c, "leave out %s", what);
+  return true;
+}
+
 // ---- nothing is dropped in silence --------------------------------------------------------------------
 static bool unused(points *sp, choice_id id, choice_value x) {
   strbuf b = {.a = sp->a};
   const choice_row *r = choice_get(id);
   const loc at = sp->o->space.of[id].at;
   choice_say(id, x, &b);
+  if (choice_is_degree(id) && skipped(sp, sb_str(&b))) return false;
   if (choice_is_degree(id)) {
+    const u32 fewer = devices_below(sp, sp->ranks);
     diag(sp->c, E_STRATEGY, at, "%s is impossible on %u devices: dp x tp x pp must be %u", sb_str(&b),
          sp->ranks, sp->ranks);
-    diag_hint(sp->c, "leave it out, or set --devices N");
+    if (fewer)
+      diag_hint(sp->c, "leave it out, or --devices %u", fewer);
+    else
+      diag_hint(sp->c, "leave it out, or use more devices");
     return false;
   }
   if (id == CHOICE_replicas) {
@@ -574,7 +639,7 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
   for (u32 i = 0; i < m->body.n; i++) sp.layers += m->body.v[i].op == OP_call;
   if (o->space.of[CHOICE_coshard].all) sp.heads = common_heads(src);
   if (!policy_schedule_files(c, a, &o->space, files)) return false;
-  if (!windows_fit(&sp, on, ranks)) return false;
+  if (!windows_fit(&sp, on, ranks) || !shares_fit(&sp)) return false;
   sp.counting = true, all_windows(&sp, on, ranks), sp.counting = false;
   vec_reserve(a, &sp.v, sp.count);
   sp.space = 0;
@@ -593,7 +658,7 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
     if (grids->v[k].nparts) return unused(&sp, CHOICE_replicas, grids->v[k]);
   for (choice_id id = 0; choice_is_degree(id); id++)
     for (u32 k = 0; k < o->space.of[id].n; k++)
-      if (ranks % o->space.of[id].v[k].n) return unused(&sp, id, o->space.of[id].v[k]);
+      if (sp.ranks % o->space.of[id].v[k].n) return unused(&sp, id, o->space.of[id].v[k]);
   for (u32 i = 0; o->only && i < CHOICE_COUNT; i++)
     if (!choice_is_degree((choice_id)i) && o->space.of[i].said && choice_get((choice_id)i)->needs &&
         !says_default(&o->space.of[i], (choice_id)i))

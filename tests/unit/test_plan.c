@@ -3,6 +3,7 @@
 #include "plan/plan.h"
 #include "test.h"
 #include "two_products.h"
+#include <stdlib.h>
 
 typedef struct {
   ctx *c;
@@ -153,6 +154,25 @@ TEST(plan_weights_without_gradient) {
 
 // The reference of all verification is the trivial plan; here it is held against the training step that
 // pass_train makes without plans.
+// Shares that add up to another total: no rank is further than one from its part, but where it would have nothing.
+TEST(plan_shares_of_another_total) {
+  u64 seed = 1;
+  for (u32 t = 0; t < 2000; t++) {
+    u32 v[40], was[40], n = 1 + (u32)(seed = hash_u64(seed, 1)) % 40;
+    i64 sum = 0, all = 0;
+    for (u32 k = 0; k < n; k++) was[k] = v[k] = 1 + (u32)(seed = hash_u64(seed, 1)) % 50, sum += v[k];
+    const i64 total = (i64)((seed = hash_u64(seed, 1)) % 400);
+    if (!CHECK(strategy_shares_near(v, n, total) == (total >= (i64)n)) || total < n) continue;
+    bool plain = true;
+    for (u32 k = 0; k < n; k++) all += v[k], plain &= was[k] * total >= sum;
+    CHECK_EQ_I64(all, total);
+    for (u32 k = 0; k < n; k++) {
+      CHECK(v[k] >= 1);
+      if (plain) CHECK(llabs(v[k] * sum - was[k] * total) < sum);
+    }
+  }
+}
+
 TEST(plan_single_is_the_training_step) {
   session s = open_source(DECAY);
   optim_opts sgd = optim_default(OPTIM_SGD);

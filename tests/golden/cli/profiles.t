@@ -81,6 +81,7 @@ error[E0117]: unknown column 'sample'
    1 | layer,device,sample,tensor,forward_us
      |              ^
   hint: the first line names the columns: layer,device,samples,tensor,forward_us,backward_us,update_us
+  hint: did you mean 'samples'?
 [1]
 $ echo layer,device,tensor,forward_us >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
 error[E0117]: column 'samples' is missing
@@ -125,7 +126,23 @@ error[E0117]: update_us is said here, but not before for v100
 $ printf 'layer,device,samples,tensor,forward_us\nfirst,a100,1,1,10\n' >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
 error[E0117]: no times of a v100, of which the machine has some
   --> x
-  hint: the column `device` has names of the machine's kinds (heddle machines)
+  hint: the column `device` has names of the machine's kinds: v100
+[1]
+$ printf 'layer,device,samples,tensor,forward_us\nfirst,a100,1,1,10\nlast,a100,1,1,10\nfirst,V100,1,1,10\nlast,V100,1,1,10\n' >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
+error[E0117]: no times of a v100, of which the machine has some; 'V100' is none of its kinds
+  --> x:4:1
+   4 | first,V100,1,1,10
+     | ^
+  hint: did you mean 'v100'?
+  hint: the column `device` has names of the machine's kinds: v100
+[1]
+$ printf 'layr,device,samples,tensor,forward_us\nfirst,v100,1,1,10\n' >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
+error[E0117]: unknown column 'layr'
+  --> x:1:1
+   1 | layr,device,samples,tensor,forward_us
+     | ^
+  hint: the first line names the columns: layer,device,samples,tensor,forward_us,backward_us,update_us
+  hint: did you mean 'layer'?
 [1]
 $ : >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
 error[E0117]: the file is empty
@@ -136,8 +153,11 @@ error[E0101]: cannot read 'nowhere.csv': No such file or directory
 [1]
 ## Files that say too little of the model or of the plan.
 $ printf 'layer,device,samples,tensor,forward_us\nfirst,v100,1,1,10\nlayr,v100,1,1,10\nlast,v100,1,1,10\n' >x; heddle sim gpt2 --batch 1 --machine '1x4 v100' --strategy dp=1 --profiles x
-error[E0117]: x has times of 'layr', which the model has not
+error[E0117]: x:3 has times of 'layr', which the model has not; did you mean 'layer'?
   hint: the layers of this model are first, layer, last
+[1]
+$ heddle plan gpt2 --batch 4 --train --machine '1x4 v100' --profiles x
+error[E0117]: x:3 has times of 'layr', which the model has not; did you mean 'layer'?
 [1]
 $ heddle sim gpt2 --batch 4 --machine '1x4 v100' --strategy tp=4 --profiles examples/profiles/gpt2.csv
 error[E0117]: examples/profiles/gpt2.csv has no times of layer 'first' on 4 v100 together
@@ -176,5 +196,5 @@ time per step  2.460 ms
 error bar      unknown: no measured spread for 100.0 % of the step
 ## Layers that the model has not are the file's fault, whatever the plan.
 $ printf 'layer,device,samples,tensor,forward_us,backward_us,update_us\nfirst,v100,1,1,10,20,5\nlayerr,v100,1,1,100,200,10\nlast,v100,1,1,10,20,5\n' > wrong.csv; heddle plan gpt2 --batch 8 --train --machine "1x2 v100" --profiles wrong.csv
-error[E0117]: wrong.csv has times of 'layerr', which the model has not
+error[E0117]: wrong.csv:3 has times of 'layerr', which the model has not; did you mean 'layer'?
 [1]

@@ -156,6 +156,56 @@ error[E0601]: 'tpu-v5' is neither a file nor a preset
      | ^
   hint: presets: a10-4x4 a40-4x4 dgx-1 dgx-2 dgx-a100-80 dgx-h100 laptop p100-16-50g-eth v100-32-50g-eth; or in one line, as in '2x8 h100 ib=8x400Gb/s'
 [1]
+## What does not divide: where it is said, with the nearest that does.
+$ heddle plan gpt2 --train --batch 40 --machine "1x8 v100 + 1x1 a100 ib=1Gb/s" --strategy "dp=9 dp.shares=5x8/4"
+error[E0502]: dp.shares=5x8/4: batch 40 is not divisible by 44, their sum
+  --> --strategy:1:6
+   1 | dp=9 dp.shares=5x8/4
+     |      ^
+  hint: dp.shares=5x4/4x5 is nearest to them; or --batch 44, or dp.shares=auto
+[1]
+$ heddle plan gpt2 --train --batch 32 --machine "1x8 v100" --strategy "dp=8 dp.shares=5x4/4x4"
+error[E0502]: dp.shares=5x4/4x4: batch 32 is not divisible by 36, their sum
+  --> --strategy:1:6
+   1 | dp=8 dp.shares=5x4/4x4
+     |      ^
+  hint: dp.shares=equal is nearest to them; or --batch 36, or dp.shares=auto
+[1]
+$ heddle plan gpt2 --train --batch 4 --machine "1x8 v100" --strategy "dp=8 dp.shares=5x4/4x4"
+error[E0502]: dp.shares=5x4/4x4: batch 4 is not divisible by 36, their sum
+  --> --strategy:1:6
+   1 | dp=8 dp.shares=5x4/4x4
+     |      ^
+  hint: --batch 36, or dp.shares=auto
+[1]
+$ heddle plan gpt2 --train --batch 32 --machine "1x16 v100" --strategy "pp=3 tp=7"
+error[E0509]: tp=7 is impossible on 16 devices: dp x tp x pp must be 16
+  --> --strategy:1:6
+   1 | pp=3 tp=7
+     |      ^
+  hint: leave it out, or use more devices
+[2]
+$ heddle plan gpt2 --train --batch 32 --machine "1x16 v100" --strategy "dp=8 skip=9"
+error[E0509]: skip=9 leaves 7 of the machine's 16 devices: dp=8 is impossible on them
+  --> --strategy:1:6
+   1 | dp=8 skip=9
+     |      ^
+  hint: skip=8 leaves 8; or other degrees
+[2]
+$ heddle plan gpt2 --train --batch 32 --machine "1x16 v100" --strategy "dp=3 pp=1 tp=1 skip=11"
+error[E0509]: skip=11 leaves 5 of the machine's 16 devices: dp=3 is impossible on them
+  --> --strategy:1:16
+   1 | dp=3 pp=1 tp=1 skip=11
+     |                ^
+  hint: skip=13 leaves 3; or other degrees
+[2]
+$ heddle plan gpt2 --train --batch 32 --machine "1x16 v100" --devices 4 --strategy "dp=8 skip=9"
+error[E0509]: dp=8 is impossible on 4 devices: dp x tp x pp must be 4
+  --> --strategy:1:1
+   1 | dp=8 skip=9
+     | ^
+  hint: leave it out, or use more devices
+[2]
 ## Presets of one's own are listed, and meant, as those of the library are. One that cannot be read says so and hides no others.
 $ mkdir -p own machines; printf 'about: ours\nnodes: {count: 2, devices: 4 a100, nics: 100 Gb/s}\n' > own/team-a100.yaml; echo 'nodes: {devices: 4 a10}' > machines/attic.yaml; echo 'nodes: {devices: 4 a10' > machines/broken.yaml; cp machines/broken.yaml machines/devices.yml; HEDDLE_MACHINES=none:own heddle machines
 machine          devices  nodes    memory  about
@@ -460,7 +510,7 @@ error[E0509]: tp=3 is impossible on 4 devices: dp x tp x pp must be 4
   --> --why:1:6
    1 | dp=2 tp=3
      |      ^
-  hint: leave it out, or set --devices N
+  hint: leave it out, or use more devices
 [2]
 $ heddle plan mlp-xs --machine laptop --why 'tp=4 zero=1'
 error[E0509]: zero=1 applies to training only; this is inference
@@ -717,7 +767,7 @@ error[E0509]: tp=3 is impossible on 4 devices: dp x tp x pp must be 4
   --> --strategy:1:1
    1 | tp=3
      | ^
-  hint: leave it out, or set --devices N
+  hint: leave it out, or --devices 3
 [2]
 $ heddle plan mlp-xs --machine laptop --strategy "tp=1 sp"
 error[E0509]: sp needs tp > 1; no plan of this search has that
