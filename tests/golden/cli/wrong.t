@@ -696,12 +696,12 @@ error[E0502]: layers has 3 numbers, but there are 2 stages (pp=2)
   hint: one number for each stage, or pp=3
 [1]
 $ heddle sim mlp-xs --machine laptop --strategy "pp=2 layers=0/8"
-error[E0509]: layers: unknown value '0/8'
-  --> --strategy:1:13
+error[E0502]: layers: stage 0 would be empty: nothing of a stage stands before the first layer
+  --> --strategy:1:6
    1 | pp=2 layers=0/8
-     |             ^
-  hint: layers takes cost, equal, auto, whale, or integers from 1 such as 10/12/12/6
-[2]
+     |      ^
+  hint: a number from 1 for stage 0, or layers=cost, which distributes single matmuls too
+[1]
 $ heddle sim mlp-xs:layers=2 --machine laptop --strategy "pp=3 layers=equal"
 error[E0502]: layers=equal: 3 stages, but the model has 2 repeated layers
   --> --strategy:1:6
