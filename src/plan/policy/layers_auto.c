@@ -79,23 +79,19 @@ static u32 kinds_of_blocks(const balance *b, const i64 *const *ps, u32 nlayers, 
   return n;
 }
 
-// Microbatches whose activations stage q keeps at once, one stage on a place. Schedules that are not named here keep no
-// more than 1F1B, or are not known.
-static const char *schedule_of(const balance *b) {
-  return b->s->schedule.path ? "" : sched_row_of(b->s->schedule.n)->name;
+static sched_ahead ahead_of(const balance *b) {
+  return b->s->schedule.path ? AHEAD_OTHER : sched_row_of(b->s->schedule.n)->ahead;
 }
+// Microbatches whose activations stage q keeps at once, one stage on a place. Of other schedules that is taken for as many
+// as 1F1B has: they keep no more, or it is not known.
 static u32 alive_at(const balance *b, u32 q) {
   const u32 behind = b->s->pp.n - q;
-  const char *name = schedule_of(b);
-  if (!strcmp(name, "gpipe")) return b->s->mb.n;
-  return MIN(!strcmp(name, "zb-h2") ? 2 * behind - 1 : behind, b->s->mb.n);
+  if (ahead_of(b) == AHEAD_ALL) return b->s->mb.n;
+  return MIN(ahead_of(b) == AHEAD_TWICE ? 2 * behind - 1 : behind, b->s->mb.n);
 }
 // With so many under way, does a stage wait for one to come back?
 static bool waits(const balance *b) {
-  static const char *const rows[] = {"1f1b", "zb-h1", "zb-h2"};
-  bool found = false;
-  for (u32 k = 0; k < COUNT_OF(rows); k++) found |= !strcmp(schedule_of(b), rows[k]);
-  return found && b->o->train;
+  return b->o->train && (ahead_of(b) == AHEAD_DEPTH || ahead_of(b) == AHEAD_TWICE);
 }
 
 static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 *end) {
