@@ -577,7 +577,8 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o);
 // strategy that differs in nothing else, with its stages where no file says where they lie.
 plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o);
 // `auto` and `whale` of a settled strategy made into numbers: devices of different speed end together (balance.c).
-// False and a diagnostic: there is no machine, or there are fewer layers than whale's stages. Numbers are in `a`. The same machine gives the same numbers.
+// False and a diagnostic: there is no machine, a microbatch has fewer samples than there are data ranks, whale's shares leave a rank without any or do not
+// fit, or there are fewer layers than whale's stages. Numbers are in `a`. The same machine gives the same numbers.
 bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 // Samples a ps that one device of each kind of the machine gets through, at the microbatch and with the
 // tensor parallelism of a settled strategy, if it never waits; 0: not known. False: that of a kind which the

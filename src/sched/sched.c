@@ -9,9 +9,10 @@ static const struct {
   sched_task *(*fill)(const sched_shape *s, u32 place, sched_task *t);
 } rows[] = {
 #define ANY CHUNKS_ANY
-#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least, weights)  \
+#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least, weights,  \
+                 ahead)                                                                                      \
   {{name, aliases, about, chunks, group, SPLIT_##split, idle_inference, PLACED_##placement, least,           \
-    WEIGHTS_##weights},                                                                                      \
+    WEIGHTS_##weights, AHEAD_##ahead},                                                                       \
    fill_##id},
 #include "sched/schedules.def"
 #undef SCHEDULE

@@ -121,6 +121,8 @@ typedef enum { SPLIT_NO, SPLIT_ALL, SPLIT_SOME } sched_split;
 // keeps the n - s versions that its microbatches under way read. DOUBLE after the last backward of every group of
 // microbatches; a group reads what the last but one before it has left, so there are two versions.
 typedef enum { WEIGHTS_ONE, WEIGHTS_STASHED, WEIGHTS_DOUBLE } sched_weights;
+// Forwards that a stage begins before a backward has come back, one chunk on each place: schedules.def.
+typedef enum { AHEAD_OTHER, AHEAD_DEPTH, AHEAD_TWICE, AHEAD_ALL } sched_ahead;
 enum { CHUNKS_ANY = 0 };
 typedef struct {
   const char *name;          // "1f1b"
@@ -133,6 +135,7 @@ typedef struct {
   sched_placement placement; // of its stages
   u32 least;                 // microbatches for each place, at least
   sched_weights weights;
+  sched_ahead ahead;
 } sched_row;
 // Replicas of the model that a row runs, passes of a forward, stages of one replica, does a stage lie on all places, and the place of a stage;
 // of several the lowest.

@@ -20,8 +20,18 @@ static hybrid_opts auto_of(model *m, arena *a, const char *machine_is, u32 dp, u
   return h;
 }
 
+// Where equal shares are impossible: such that differ by one sample, the larger ones first, and no sample is left.
+static bool nearly_equal(const plan *p, i64 micro) {
+  const u32 *v = shares_of(p, 1), n = p->axes[1].size;
+  i64 sum = 0;
+  bool ok = v != NULL;
+  for (u32 r = 0; ok && r < n; r++)
+    sum += v[r], ok = v[r] == micro / n + (r < micro % n) && (!r || v[r] <= v[r - 1]);
+  return ok && sum == micro;
+}
+
 TEST(mixed_auto_of_one_kind_is_equal) {
-  u32 n = 0;
+  u32 n = 0, nearly = 0;
   for (u32 i = 0; i < COUNT_OF(models); i++) {
     model m = open_model(i);
     for (u64 seed = 1; seed <= 12; seed++) {
@@ -37,14 +47,15 @@ TEST(mixed_auto_of_one_kind_is_equal) {
       e = h, e.s.dp_shares = choice_default(CHOICE_dp_shares),
       e.s.tp_shares = choice_default(CHOICE_tp_shares);
       const plan *p = plan_of(&m, &h, a), *q = plan_of(&m, &e, a);
-      CHECK_MSG(!p == !q && (!p || plan_hash(m.c, p) == plan_hash(m.c, q)), "%s: %s is %s", models[i].name,
-                strategy_str(a, &h.s), p ? sym_str(m.c, p->name) : "nothing");
-      n += p != NULL;
+      const bool dealt = p && !q && nearly_equal(p, models[i].batch / d[3]);
+      CHECK_MSG(dealt || (!p == !q && (!p || plan_hash(m.c, p) == plan_hash(m.c, q))), "%s: %s is %s",
+                models[i].name, strategy_str(a, &h.s), p ? sym_str(m.c, p->name) : "nothing");
+      n += p != NULL, nearly += dealt;
       arena_free(a);
     }
     close_model(&m);
   }
-  CHECK_MSG(n >= 60, "%u", n);
+  CHECK_MSG(n >= 60 && nearly, "%u, %u", n, nearly);
 }
 
 // What was measured for training says nothing of inference, whatever was asked first.
@@ -319,13 +330,29 @@ TEST(mixed_auto_against_enumeration) {
   tell(&by[0], "dp.shares=auto without a pipeline"), tell(&by[1], "dp.shares=auto in a pipeline");
 }
 
-// Layers of stages: a call of main and what stands before it, the last with what follows.
+// Layers of stages: calls of main. The first stage may have none where a weight is read before them, as an embedding, and
+// the last where one is read behind them, as a head.
 typedef struct {
   model *m;
   hybrid_opts h;
   u32 share[8];
-  i64 best;
+  i64 best, with; // with: where every stage has a layer
+  bool before, after;
 } dealing;
+
+static void find_ends(dealing *x) {
+  const func_info *f = func_get(x->m->src, x->m->src->main);
+  u32 calls = 0;
+  for (u32 i = 0; i < f->body.n; i++) {
+    calls += f->body.v[i].op == OP_call;
+    for (u32 k = 0; k < instr_nopd(f, &f->body.v[i]); k++) {
+      const value v = opd_of(f, &f->body.v[i], k);
+      const bool weight = v <= f->nparams && f->params.v[v - 1].r == ROLE_WEIGHT;
+      x->before |= weight && !calls;
+      x->after |= weight && calls == x->m->calls && f->body.v[i].op != OP_call;
+    }
+  }
+}
 
 static i64 time_of_layers(dealing *x, choice_value v) {
   listing l = {.m = x->m, .h = x->h};
@@ -337,15 +364,19 @@ static void deal_all(dealing *x, u32 at, u32 left) {
   const u32 n = x->h.s.pp.n;
   if (at + 1 == n) {
     x->share[at] = left;
-    x->best = MIN(x->best, time_of_layers(x, (choice_value){.nparts = n, .part = x->share}));
+    const i64 t = time_of_layers(x, (choice_value){.nparts = n, .part = x->share});
+    x->best = MIN(x->best, t);
+    if (x->share[0] && left) x->with = MIN(x->with, t);
     return;
   }
-  for (u32 k = 1; k + (n - 1 - at) <= left; k++) x->share[at] = k, deal_all(x, at + 1, left - k);
+  for (u32 k = at || !x->before; k + (n - 1 - at) - x->after <= left; k++)
+    x->share[at] = k, deal_all(x, at + 1, left - k);
 }
 
 // Every cut is simulated. What the policy weighs is held against enumeration in balance.c.
 TEST(mixed_layers_against_enumeration) {
   excess by = {0};
+  u32 without = 0, faster = 0; // plans with a stage without layers; enumerations in which one is faster
   for (u32 i = 0; i < 6; i++) {
     model m = open_model(i);
     for (u64 seed = 1; seed <= wanted(240) / 6; seed++) {
@@ -353,7 +384,7 @@ TEST(mixed_layers_against_enumeration) {
       u64 rng = hash_u64(seed, 600 + i);
       figures x = random_figures(&rng, 2 + pick(&rng, 3), true);
       while (ranks_of(&x) < 3) x.devices[0][0]++;
-      dealing l = {.m = &m, .best = INT64_MAX};
+      dealing l = {.m = &m, .best = INT64_MAX, .with = INT64_MAX};
       l.h = auto_of(&m, a, machine_text(&x, 1, false, a), 1, 1, 2 + pick(&rng, MIN(m.calls, 3) - 1),
                     1u << pick(&rng, 3));
       const plan *pn = plan_of(&m, &l.h, a);
@@ -362,14 +393,17 @@ TEST(mixed_layers_against_enumeration) {
       REQUIRE(pn && strategy_parse(m.c, a, sym_str(m.c, pn->name), &set) && strategy_one(m.c, &set, &s));
       REQUIRE(s.layers.nparts == l.h.s.pp.n);
       const i64 t = time_of_layers(&l, l.h.s.layers);
+      find_ends(&l);
       deal_all(&l, 0, m.calls);
       note(&by, &m, pn, t, l.best);
+      without += !s.layers.part[0] || !s.layers.part[l.h.s.pp.n - 1], faster += l.best < l.with;
       arena_free(a);
     }
     close_model(&m);
   }
   tell(&by, "layers=auto");
-  CHECK(getenv("PLANS") || (by.mean <= 0.008 * by.n && by.worst <= 0.15));
+  printf("  a stage without layers is faster in %u, layers=auto has one in %u\n", faster, without);
+  CHECK(getenv("PLANS") || (without >= 20 && by.mean <= 0.008 * by.n && by.worst <= 0.15));
 }
 
 // A V: the first and the last stage are on the first place, which is eight times as fast.

@@ -253,10 +253,10 @@ static i64 time_of_alike(const void *arg, u32 rank, i64 samples) {
 // Over devices of one kind: numbers that differ by one at most, the larger ones first.
 static bool share_alike(balance *b, choice_value *out) {
   const u32 n = strategy_shares_needed(b->s, CHOICE_dp_shares);
-  const i64 *of = b->micro < n ? NULL : auto_shares(b->a, b->micro, n, NULL, time_of_alike, NULL);
+  const i64 *of = auto_shares(b->a, b->micro, n, NULL, time_of_alike, NULL);
   double *share = NEWN(b->a, double, n);
-  for (u32 j = 0; of && j < n; j++) share[j] = (double)of[j];
-  return of && shares_from(b, CHOICE_dp_shares, share, out);
+  for (u32 j = 0; j < n; j++) share[j] = (double)of[j];
+  return shares_from(b, CHOICE_dp_shares, share, out);
 }
 
 static bool share_batch(balance *b, choice_value *out) {
@@ -266,7 +266,7 @@ static bool share_batch(balance *b, choice_value *out) {
   data_ranks x;
   double fixed, each;
   if (known) return shares_from(b, CHOICE_dp_shares, known, out);
-  if (b->micro < n || !data_ranks_of(b, &x)) return false;
+  if (!data_ranks_of(b, &x)) return false;
   const bool capped = memory_of(b, &fixed, &each);
   i64 *cap = NEWN(b->a, i64, n);
   for (u32 j = 0; capped && j < n; j++)
@@ -280,12 +280,54 @@ static bool share_batch(balance *b, choice_value *out) {
   return shares_from(b, CHOICE_dp_shares, share, out);
 }
 
+static loc shares_at(const balance *b) { return b->o->said ? b->o->said->of[CHOICE_dp_shares].at : (loc){0}; }
+
+// False and a diagnostic: some data rank would have no sample.
+static bool each_has_one(const balance *b, choice_value how) {
+  const u32 n = strategy_shares_needed(b->s, CHOICE_dp_shares);
+  const i64 batch = policy_batch_extent(b->pl);
+  ctx *c = planner_source(b->pl)->c;
+  if (b->micro >= n) return true;
+  diag(c, E_DIVIDE, shares_at(b), "dp.shares=%s: a microbatch has %lld sample%s, fewer than %u data ranks",
+       choice_word(CHOICE_dp_shares, how.n), (long long)b->micro, b->micro == 1 ? "" : "s", n);
+  if (batch < n)
+    diag_hint(c, "dp=%lld at most, or a larger --batch", (long long)batch);
+  else
+    diag_hint(c, "mb=%lld at most", (long long)divisor_below(batch, batch / n));
+  return false;
+}
+
+// What Whale's loads are not, in figures: in the memory that there is, or one sample for each rank.
+static bool whale_serves_all(const balance *b, const balance_whale *in, const balance_loads *l) {
+  ctx *c = planner_source(b->pl)->c;
+  double speed = 0, one = (double)in->TG_mem / (double)in->quanta / (1 << 30);
+  if (l->noom) {
+    diag(c, E_MEMORY, shares_at(b),
+         "dp.shares=whale: %u data ranks have memory for %lld samples of a microbatch, at %.3g GiB each; it "
+         "has "
+         "%lld",
+         in->n, (long long)(in->quanta - l->off), one, (long long)in->quanta);
+    diag_hint(c, "more microbatches than mb=%u, or recompute=full", b->s->mb.n);
+    return false;
+  }
+  for (u32 j = 0; j < in->n; j++) speed += (double)in->DF[j];
+  for (u32 j = 0; j < in->n; j++) {
+    if (l->load[j]) continue;
+    diag(c, E_DIVIDE, shares_at(b),
+         "dp.shares=whale: data rank %u gets none of the %lld samples of a microbatch; by speed it has %.2f",
+         j, (long long)in->quanta, (double)in->DF[j] / speed * (double)in->quanta);
+    diag_hint(c, "dp.shares=auto, which gives each rank one, or larger microbatches");
+    return false;
+  }
+  return true;
+}
+
 // The same by Whale's Algorithm 1, with its names: by speed, then what does not fit goes where there is room.
-static bool share_batch_whale(balance *b, choice_value *out) {
+static bool share_batch_whale(balance *b, choice_value *out, bool *refused) {
   const u32 n = strategy_shares_needed(b->s, CHOICE_dp_shares);
   data_ranks x;
   double fixed, each, most = 0;
-  if (b->micro < n || !data_ranks_of(b, &x)) return false;
+  if (!data_ranks_of(b, &x)) return false;
   const bool capped = memory_of(b, &fixed, &each);
   const i64 even = MAX(b->micro / n, 1);
   i64 *DF = NEWN(b->a, i64, n), *DM = NEWN(b->a, i64, n);
@@ -296,8 +338,10 @@ static bool share_batch_whale(balance *b, choice_value *out) {
   }
   const balance_whale in = {
       .n = n, .DF = DF, .DM = DM, .TG_mem = capped ? (i64)(each * (double)b->micro) : 0, .quanta = b->micro};
-  balance_loads loads;
-  if (balance_whale_loads(b->a, &in, &loads) != BALANCE_OK) return false;
+  balance_loads loads = {0};
+  const balance_fault fault = balance_whale_loads(b->a, &in, &loads);
+  *refused = (fault == BALANCE_OK || fault == BALANCE_CAPS) && !whale_serves_all(b, &in, &loads);
+  if (*refused || fault != BALANCE_OK) return false;
   double *share = NEWN(b->a, double, n);
   for (u32 j = 0; j < n; j++) share[j] = (double)loads.load[j];
   return shares_from(b, CHOICE_dp_shares, share, out);
@@ -449,7 +493,8 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
   if (by_whale && !auto_whale_may(&b, o->said ? o->said->of[CHOICE_layers].at : (loc){0})) return false;
   const u32 said = diag_count(p->c);
   const choice_value cost = choice_default(CHOICE_layers);
-  bool known = known_batch(&b);
+  bool known = known_batch(&b), refused = false;
+  if (data && known && !each_has_one(&b, s->dp_shares)) return false;
   if (layers) s->layers = cost;
   if (data) s->dp_shares = choice_default(CHOICE_dp_shares);
   if (tensor) s->tp_shares = choice_default(CHOICE_tp_shares);
@@ -458,7 +503,10 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
   if (tensor && several) known = share_tensor(&b, &s->tp_shares);
   const bool uneven = known && b.micro % strategy_shares_needed(s, CHOICE_dp_shares);
   if (data && (several || uneven))
-    known = (whale ? share_batch_whale : several ? share_batch : share_alike)(&b, &s->dp_shares);
+    known = whale     ? share_batch_whale(&b, &s->dp_shares, &refused)
+            : several ? share_batch(&b, &s->dp_shares)
+                      : share_alike(&b, &s->dp_shares);
+  if (refused) return false;
   if (layers && known) (by_whale ? auto_whale_layers : auto_layers)(&b, s);
   diag_truncate(p->c, said);
   const u32 ranks = strategy_shares_needed(s, CHOICE_tp_shares);

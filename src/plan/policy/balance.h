@@ -39,12 +39,18 @@ static inline double auto_at(linear t, i64 samples) { return t.fixed + t.each * 
 bool policy_replica_shares(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 bool policy_replica_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
 // ---- layers_costs.c ---------------------------------------------------------------------------------------
-// A layer is a call of main and what stands before it; the last one has what follows, too.
+// A layer is a call of main and what stands before it; the last one has what follows, too. ends: what stands before the
+// first call and after the last one are layers of their own, where weights are read there.
 typedef struct {
   u32 n;
-  u32 *of; // by instruction of main
+  u32 *of;            // by instruction of main
+  bool before, after; // are there such?
 } layer_list;
-layer_list auto_layers_of(const balance *b);
+layer_list auto_layers_of(const balance *b, bool ends);
+// Calls of main among the first n layers.
+static inline u32 auto_calls(const layer_list *l, u32 n) {
+  return n - (l->before && n) - (l->after && n == l->n);
+}
 // By layer, of one rank: what lies there, what every microbatch on its way keeps for its backward, and what a layer
 // takes besides while it runs.
 typedef struct {

@@ -79,23 +79,19 @@ static u32 kinds_of_blocks(const balance *b, const i64 *const *ps, u32 nlayers, 
   return n;
 }
 
-// Microbatches whose activations stage q keeps at once, one stage on a place. Schedules that are not named here keep no
-// more than 1F1B, or are not known.
-static const char *schedule_of(const balance *b) {
-  return b->s->schedule.path ? "" : sched_row_of(b->s->schedule.n)->name;
+static sched_ahead ahead_of(const balance *b) {
+  return b->s->schedule.path ? AHEAD_OTHER : sched_row_of(b->s->schedule.n)->ahead;
 }
+// Microbatches whose activations stage q keeps at once, one stage on a place. Of other schedules that is taken for as many
+// as 1F1B has: they keep no more, or it is not known.
 static u32 alive_at(const balance *b, u32 q) {
   const u32 behind = b->s->pp.n - q;
-  const char *name = schedule_of(b);
-  if (!strcmp(name, "gpipe")) return b->s->mb.n;
-  return MIN(!strcmp(name, "zb-h2") ? 2 * behind - 1 : behind, b->s->mb.n);
+  if (ahead_of(b) == AHEAD_ALL) return b->s->mb.n;
+  return MIN(ahead_of(b) == AHEAD_TWICE ? 2 * behind - 1 : behind, b->s->mb.n);
 }
 // With so many under way, does a stage wait for one to come back?
 static bool waits(const balance *b) {
-  static const char *const rows[] = {"1f1b", "zb-h1", "zb-h2"};
-  bool found = false;
-  for (u32 k = 0; k < COUNT_OF(rows); k++) found |= !strcmp(schedule_of(b), rows[k]);
-  return found && b->o->train;
+  return b->o->train && (ahead_of(b) == AHEAD_DEPTH || ahead_of(b) == AHEAD_TWICE);
 }
 
 static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 *end) {
@@ -229,7 +225,7 @@ static void make_fit(balance *b, const layer_list *l, u32 *end, choice_value *pl
 // ---- auto -----------------------------------------------------------------------------------------------
 bool auto_layers(balance *b, strategy *s) {
   const u32 n = b->s->pp.n * b->s->v.n;
-  const layer_list l = auto_layers_of(b);
+  const layer_list l = auto_layers_of(b, !policy_is_interlaced(b->s)); // whose ends lie on all places
   if (l.n < n) return true; // by FLOPs, which cuts between single matmuls too
   const double *cut = cuts_of(b, &l);
   if (!cut) return false;
@@ -237,14 +233,14 @@ bool auto_layers(balance *b, strategy *s) {
   u32 *end = NEWN(b->a, u32, n), *part = NEWN(b->a, u32, n);
   for (u32 k = 0; k < n; k++) end[k] = (u32)cut[k];
   if (b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts) make_fit(b, &l, end, &s->places);
-  for (u32 k = 0; k < n; k++) part[k] = end[k] - (k ? end[k - 1] : 0);
+  for (u32 k = 0; k < n; k++) part[k] = auto_calls(&l, end[k]) - (k ? auto_calls(&l, end[k - 1]) : 0);
   s->layers = (choice_value){.nparts = n, .part = part};
   return true;
 }
 
 // ---- Whale's policy -------------------------------------------------------------------------------------
 bool auto_whale_may(const balance *b, loc at) {
-  const layer_list l = auto_layers_of(b);
+  const layer_list l = auto_layers_of(b, false);
   if (l.n >= b->s->pp.n) return true;
   prog *p = planner_source(b->pl);
   diag(p->c, E_DIVIDE, at, "layers=whale: %u stages, but the model has %u repeated layers", b->s->pp.n, l.n);
@@ -268,7 +264,7 @@ static const i64 *work_of_layers(const balance *b, const layer_list *l) {
 // its smallest. Where that is short whatever the cuts, these are the last ones tried: the plan says that it does not fit.
 bool auto_whale_layers(balance *b, strategy *s) {
   const u32 n = b->s->pp.n;
-  const layer_list l = auto_layers_of(b);
+  const layer_list l = auto_layers_of(b, false);
   const i64 *const *ps = times_of_blocks(b, &l);
   if (!ps) return false;
   i64 *DF = ZNEWN(b->a, i64, n), *DM = NEWN(b->a, i64, n), least = INT64_MAX;

@@ -6,16 +6,38 @@
 #include "plan/policy/balance.h"
 #include <math.h>
 
-layer_list auto_layers_of(const balance *b) {
+// Does something in [from, to) of main read a weight?
+static bool reads_weights(const func_info *m, u32 from, u32 to) {
+  for (u32 i = from; i < to; i++)
+    for (u32 o = 0; o < instr_nopd(m, &m->body.v[i]); o++) {
+      const value v = opd_of(m, &m->body.v[i], o);
+      if (v <= m->nparams && m->params.v[v - 1].r == ROLE_WEIGHT) return true;
+    }
+  return false;
+}
+
+layer_list auto_layers_of(const balance *b, bool ends) {
   const func_info *m = func_get(planner_source(b->pl), planner_source(b->pl)->main);
   layer_list x = {.of = NEWN(b->a, u32, m->body.n + 1)};
-  for (u32 i = 0; i < m->body.n; i++) x.n += m->body.v[i].op == OP_call;
+  u32 first = 0, last = 0, calls = 0;
+  for (u32 i = 0; i < m->body.n; i++) {
+    if (m->body.v[i].op != OP_call) continue;
+    if (!calls++) first = i;
+    last = i;
+  }
+  x.before = ends && calls && reads_weights(m, 0, first);
+  x.after = ends && calls && reads_weights(m, last + 1, m->body.n);
+  x.n = calls + x.before + x.after;
   for (u32 i = 0, l = 0; i < m->body.n; i++) {
+    if (x.before && i == first) l++;
     x.of[i] = MIN(l, MAX(x.n, 1) - 1);
     l += m->body.v[i].op == OP_call;
   }
   return x;
 }
+
+// Figures of layers are kept for the layers that they are of.
+static i64 key_of(const layer_list *l) { return (i64)l->n << 2 | l->before << 1 | l->after; }
 
 // ---- memory of layers -----------------------------------------------------------------------------------
 // Bytes of each layer on a rank. NULL: not known.
@@ -24,7 +46,7 @@ static const double *kept_of_layers(const balance *b, const layer_list *l) {
   h.s = strategy_default(), h.said = NULL, h.no_order = true;
   h.s.tp = b->s->tp, h.s.sp = b->s->sp, h.s.tables = b->s->tables, h.s.recompute = b->s->recompute;
   h.s.mb.n = b->s->mb.n * b->s->dp.n;
-  const planner_key key = {KEPT_BYTES, h.s, {0}, auto_training(b), cost_model_serial(b->o->k)};
+  const planner_key key = {KEPT_BYTES, h.s, {key_of(l)}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   plan_kept_value *x;
@@ -38,26 +60,30 @@ static const double *kept_of_layers(const balance *b, const layer_list *l) {
   return kept;
 }
 
-// Bytes of the weights that each layer is the first to read, of their gradients, of their states, and of the largest
+// Bytes of the weights that each layer is the first to read (where the ends are layers, the last one also those that it
+// shares with the first, as it is on another place: a tied embedding), of their gradients, of their states, and of the largest
 // gradient, which a microbatch has beside the accumulator.
 enum { OF_WEIGHTS, OF_GRADIENTS, OF_STATES, OF_LARGEST, LAYER_BYTES };
 static const double *weights_of_layers(const balance *b, const layer_list *l) {
   const prog *p = planner_source(b->pl);
   const func_info *m = func_get(p, p->main);
   const grad_mark mark = choice_is(CHOICE_grads, b->s->grads, "f32") ? GRAD_ACC_F32 : GRAD_ACC;
-  planner_key key = {KEPT_WEIGHTS, strategy_default(), {mark}, auto_training(b), cost_model_serial(b->o->k)};
+  planner_key key = {
+      KEPT_WEIGHTS, strategy_default(), {mark, key_of(l)}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   double *sum = ZNEWN(b->a, double, LAYER_BYTES * l->n + 1);
-  bool *seen = ZNEWN(b->a, bool, m->nparams + 1);
+  u32 *reader = ZNEWN(b->a, u32, m->nparams + 1); // the latest layer that has it, from 1
   for (u32 i = 0; i < m->body.n; i++)
     for (u32 o = 0; o < instr_nopd(m, &m->body.v[i]); o++) {
       const value v = opd_of(m, &m->body.v[i], o);
-      if (v > m->nparams || seen[v] || m->params.v[v - 1].r != ROLE_WEIGHT) continue;
+      if (v > m->nparams || m->params.v[v - 1].r != ROLE_WEIGHT) continue;
+      const bool again = l->before && l->after && reader[v] == 1 && l->of[i] + 1 == l->n;
+      if (reader[v] && !again) continue;
       shape s = val_type(p, m, v)->s;
       double *of = &sum[LAYER_BYTES * l->of[i]];
       optim_state st;
-      seen[v] = true;
+      reader[v] = l->of[i] + 1;
       of[OF_WEIGHTS] += (double)shape_bytes(&s);
       for (u32 k = 0; b->o->train && optim_state_find(&b->o->optim, &s, k, &st); k++)
         of[OF_STATES] += (double)shape_bytes(&st.s);
@@ -105,20 +131,42 @@ static const double *alive_in_main(arena *a, const prog *p, const func_info *m) 
   return alive;
 }
 
+// Where layer k may begin: at instruction *from to *to of main, as cuts are made (stages.c).
+static void begins_at(const func_info *m, const layer_list *l, const double *heavy, u32 k, u32 *from,
+                      u32 *to) {
+  u32 at = 0;
+  while (l->of[at] < k) at++;
+  *from = at, *to = at;
+  if (l->before && k == 1) { // behind the last heavy instruction, if there is one
+    u32 i = at;
+    while (i > 0 && heavy[i - 1] <= 0) i--;
+    if (i > 0) *from = i;
+  } else if (l->after && k + 1 == l->n) { // up to the first one
+    while (*to < m->body.n && heavy[*to] <= 0) ++*to;
+    if (*to == m->body.n) *to = at;
+  } else {
+    while (m->body.v[*to].op != OP_call) ++*to;
+  }
+}
+
 static layer_values values_of_layers(const balance *b, const layer_list *l) {
   const prog *p = planner_source(b->pl);
   const func_info *m = func_get(p, p->main);
   const planner_key key = {
-      KEPT_VALUES, strategy_default(), {0}, auto_training(b), cost_model_serial(b->o->k)};
+      KEPT_VALUES, strategy_default(), {key_of(l)}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return (layer_values){known, known + l->n + 1};
   double *v = ZNEWN(b->a, double, 2 * l->n + 2);
-  const double *alive = alive_in_main(b->a, p, m);
-  for (u32 i = 0, done = 0; i < m->body.n; i++) {
+  const double *alive = alive_in_main(b->a, p, m), *heavy = plan_products(b->pl, b->a);
+  for (u32 i = 0; i < m->body.n; i++) {
     double *largest = &v[l->n + 1 + l->of[i]];
     *largest = MAX(*largest, largest_in(p, m, &m->body.v[i]));
-    done += m->body.v[i].op == OP_call;
-    if (done && done < l->n && (m->body.v[i].op == OP_call || alive[i + 1] < v[done])) v[done] = alive[i + 1];
+  }
+  for (u32 k = 1; k < l->n; k++) {
+    u32 from, to;
+    begins_at(m, l, heavy, k, &from, &to);
+    v[k] = alive[from];
+    for (u32 i = from + 1; i <= to; i++) v[k] = MIN(v[k], alive[i]);
   }
   planner_keep_times(b->pl, &key, v, 2 * l->n + 2);
   return (layer_values){v, v + l->n + 1};

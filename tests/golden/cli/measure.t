@@ -54,7 +54,7 @@ error: the job has ended before its end
 $ heddle profile gpt2 --batch 8 --strategy 'dp=3'
 error[E0502]: batch 8 is not divisible by dp=3
   --> gpt2
-  hint: choose a batch that is a multiple of 3
+  hint: choose a batch that is a multiple of 3, or dp.shares=3/3/2
 [1]
 $ heddle profile gpt2 --batch 8 --profiles times.db
 error[E0801]: --profiles needs --machine
