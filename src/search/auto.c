@@ -101,24 +101,36 @@ static int by_estimate(const void *x, const void *y) {
   return strategy_compare(&p->s, &q->s);
 }
 
+typedef struct {
+  double weights, gradients, states;
+} weight_bytes;
+
+static weight_bytes weights_of(const prog *src, const search_opts *o) {
+  const func_info *m = func_get(src, src->main);
+  weight_bytes sum = {0};
+  for (u32 k = 0; k < m->nparams; k++) {
+    if (m->params.v[k].r != ROLE_WEIGHT) continue;
+    const shape x = val_type(src, m, k + 1)->s;
+    optim_state state;
+    sum.weights += (double)shape_bytes(&x);
+    if (!o->train || dtype_kind_of(x.t) != DK_FLOAT) continue;
+    sum.gradients += (double)shape_bytes(&x);
+    for (u32 j = 0; optim_state_find(&o->optim, &x, j, &state); j++)
+      sum.states += (double)shape_bytes(&state.s);
+  }
+  return sum;
+}
+
 // May an automatic plan of these degrees be the answer? Not if products alone take longer than the best hybrid, or weights, split
 // over all ranks of a stage and the stages, do not fit.
-static bool is_promising(const finding *x, const search_point *p, double weights, i64 have) {
+static bool is_promising(const finding *x, const search_point *p, const weight_bytes *of, i64 have) {
   const strategy *s = &p->s;
   if (!p->bound_work && x->r->time_ps && p->bound_ps > x->r->time_ps) return false;
   if (s->offload.n || x->o->memory_bytes < 0) return true; // how much of them is on the device at a time?
-  const double d = s->dp.n, states = x->o->train && x->o->optim.kind >= OPTIM_ADAM ? 4 : 0;
-  const double each = 1 / (s->zero.n > 2 ? d : 1) +
-                      (x->o->train ? 1 / (s->zero.n > 1 ? d : 1) + states / (s->zero.n ? d : 1) : 0);
-  return weights * each / s->tp.n / s->pp.n <= (double)have;
-}
-
-static double weights_of(const prog *src) {
-  const func_info *m = func_get(src, src->main);
-  double sum = 0;
-  for (u32 k = 0; k < m->nparams; k++)
-    if (m->params.v[k].r == ROLE_WEIGHT) sum += (double)shape_bytes(&val_type(src, m, k + 1)->s);
-  return sum;
+  const double d = s->dp.n;
+  const double all = of->weights / (s->zero.n > 2 ? d : 1) + of->gradients / (s->zero.n > 1 ? d : 1) +
+                     of->states / (s->zero.n ? d : 1);
+  return all / s->tp.n / s->pp.n <= (double)have;
 }
 
 // What hybrids split over the axis is not theirs to say: without it.
@@ -137,7 +149,7 @@ static bool has_candidate(const finding *x, const strategy *s) {
 
 // Degrees of the search with a tensor axis, each once.
 static void find_candidates(finding *x, const search_result *all) {
-  const double weights = weights_of(planner_source(x->pl));
+  const weight_bytes weights = weights_of(planner_source(x->pl), x->o);
   i64 have = x->o->memory_bytes;
   for (u32 q = 0; q < x->m->nranks && !x->o->memory_bytes; q++)
     have = MAX(have, machine_kind_of(x->m, q)->usable_bytes);
@@ -145,7 +157,7 @@ static void find_candidates(finding *x, const search_result *all) {
   for (u32 k = 0; k < all->npoints; k++) {
     const strategy *s = &all->point[k].s;
     if (s->tp.n < 2 || s->replicas.nparts || s->coshard.n > 1 || s->tp_stages.nparts) continue;
-    if (!is_promising(x, &all->point[k], weights, have)) continue;
+    if (!is_promising(x, &all->point[k], &weights, have)) continue;
     candidate *c = &x->v[x->n];
     *c = (candidate){.s = without(s)};
     const hybrid_opts h = options(x, &c->s);

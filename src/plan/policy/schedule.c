@@ -134,6 +134,7 @@ bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const h
     return false;
   if (!pn->made.row) {
     pn->made.file = made = from.planned;
+    assert(made); // from_file: it can be planned
     pn->made.key = made->key, pn->made.live = plan_live(a, made);
   } else {
     pn->made.key = planner_schedule_key(pl, pn->made.row, &form, at, &pn->made.live);

@@ -384,3 +384,8 @@ error[E0501]: `whole` splits no dimension: it takes no `dim`
 [1]
 $ sed 's/^trans:/trans:\n  - {in: layer, instr: 2, axis: tp, whole: true}/' p.plan >q.plan; heddle verify mlp-xs:layers=2 --batch 64 --train --plan q.plan | grep verdict
 verdict    equal: the plan computes what the model computes
+## States of the optimizer are counted as it has them: four times the weights with Adam in f32, hardly any with Adafactor.
+$ echo 'rules: [{op: matmul, whole: may}]' >may.yaml; heddle plan gpt3-xl --batch 2 --seq 128 --train --machine '1x2 a100' --auto --strategy "dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none" --optimizer adam --memory-limit 12.5GiB --constraints may.yaml | grep ^automatic
+automatic             dp=1 tp=2 pp=1  105.2 ms  1.00x  19.01/s  10.7 GiB
+$ heddle plan gpt3-xl --batch 2 --seq 128 --train --machine '1x2 a100' --auto --strategy "dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none" --optimizer adafactor --memory-limit 8GiB --constraints may.yaml | grep ^automatic
+automatic             dp=1 tp=2 pp=1  111.5 ms  1.00x  17.93/s  5.80 GiB
