@@ -121,7 +121,7 @@ bool shares_said(work *w) {
     if (!w->inner[k] || s->shares.how == SHARES_UNSAID || s->shares.how == SHARES_EQUAL) continue;
     diag(w->c, E_ANNOTATE, s->shares.where,
          "shares of `%s`: a split inside a block has those of the task graph around it", s->name);
-    diag_hint(w->c, "leave them out, or give them to the task graph");
+    diag_hint(w->c, "leave them out; they are equal");
     return false;
   }
   for (u32 k = 0; k < w->ngraphs; k++) {

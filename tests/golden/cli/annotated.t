@@ -406,7 +406,7 @@ error[E0512]: shares of `*experts`: a split inside a block has those of the task
   --> a.yaml:3:50
    3 | scopes: [{match: "*experts", split: all, shares: [7, 1]}]
      |                                                  ^
-  hint: leave them out, or give them to the task graph
+  hint: leave them out; they are equal
 [1]
 $ echo 'heddle-annotate: 1\nscopes: [{layers: "0-1", replicate: 1}]\nconfig: {num_task_graph: 2}' > a.yaml; heddle verify plain.heddle --annotate a.yaml
 error[E0512]: a scope cannot be combined with automatic task graphs
