@@ -178,6 +178,35 @@ static void say_reasons(ctx *c, arena *a, const search_result *r) {
   }
 }
 
+// The shares that were said are of every plan, and do not divide the batch: said where they are, with the nearest
+// that do.
+static bool shares_unfit(ctx *c, arena *a, const search_opts *o) {
+  const choice_set *x = &o->space.of[CHOICE_dp_shares], *dp = &o->space.of[CHOICE_dp];
+  const bool one = x->n == 1 && !x->all && x->v[0].nparts > 1 && dp->n == 1 && dp->v[0].n == x->v[0].nparts;
+  if (!one || o->batch <= 0 || o->space.of[CHOICE_tp_stages].said || o->space.of[CHOICE_replicas].said)
+    return false;
+  const choice_value v = x->v[0];
+  i64 sum = 0;
+  for (u32 k = 0; k < v.nparts; k++) sum += v.part[k];
+  if (o->batch % sum == 0) return false;
+  const long long larger = (long long)((o->batch / sum + 1) * sum);
+  strbuf b = {.a = a}, near = {.a = a};
+  choice_say(CHOICE_dp_shares, v, &b);
+  diag(c, E_NO_PLAN, x->at, "no plan can run: %s: batch %lld is not divisible by %lld, their sum", sb_str(&b),
+       (long long)o->batch, (long long)sum);
+  u32 *part = arena_dup(a, v.part, sizeof *part * v.nparts);
+  if (!strategy_shares_near(part, v.nparts, o->batch)) {
+    diag_hint(c, "--batch %lld, or dp.shares=auto", larger);
+    return true;
+  }
+  if (strategy_reduce(part, v.nparts))
+    choice_say(CHOICE_dp_shares, (choice_value){.nparts = v.nparts, .part = part}, &near);
+  else
+    sb_put(&near, "dp.shares=equal");
+  diag_hint(c, "%s is nearest to them; or --batch %lld, or dp.shares=auto", sb_str(&near), larger);
+  return true;
+}
+
 void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
   const i64 least = r->least_bytes;
   const bool one = r->space == 1;
@@ -186,6 +215,10 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
     return;
   }
   arena *a = arena_new();
+  if (shares_unfit(c, a, o)) {
+    arena_free(a);
+    return;
+  }
   if (!one)
     say_counts(c, r);
   else if (least)

@@ -415,36 +415,7 @@ static void fix_rows(points *sp) {
   }
 }
 
-// ---- what no plan can have -------------------------------------------------------------------------------
-// Microbatches are multiples of the sum of shares that were said, and so is the batch.
-static bool shares_fit(points *sp) {
-  const strategy_set *said = &sp->o->space;
-  const choice_set *x = &said->of[CHOICE_dp_shares];
-  const choice_value v = x->n ? x->v[0] : (choice_value){0};
-  const i64 batch = sp->o->batch;
-  i64 sum = 0;
-  for (u32 k = 0; k < v.nparts; k++) sum += v.part[k];
-  const bool one =
-      x->n == 1 && !x->all && !said->of[CHOICE_tp_stages].said && !said->of[CHOICE_replicas].said;
-  if (!one || !sum || batch <= 0 || batch % sum == 0) return true;
-  strbuf b = {.a = sp->a}, near = {.a = sp->a};
-  choice_say(CHOICE_dp_shares, v, &b);
-  diag(sp->c, E_DIVIDE, x->at, "%s: batch %lld is not divisible by %lld, their sum", sb_str(&b),
-       (long long)batch, (long long)sum);
-  u32 *part = arena_dup(sp->a, v.part, sizeof *part * v.nparts);
-  if (!strategy_shares_near(part, v.nparts, batch))
-    diag_hint(sp->c, "--batch %lld, or dp.shares=auto", (long long)((batch / sum + 1) * sum));
-  else if (!strategy_reduce(part, v.nparts))
-    diag_hint(sp->c, "dp.shares=equal is nearest to them; or --batch %lld, or dp.shares=auto",
-              (long long)((batch / sum + 1) * sum));
-  else {
-    choice_say(CHOICE_dp_shares, (choice_value){.nparts = v.nparts, .part = part}, &near);
-    diag_hint(sp->c, "%s is nearest to them; or --batch %lld, or dp.shares=auto", sb_str(&near),
-              (long long)((batch / sum + 1) * sum));
-  }
-  return false;
-}
-
+// ---- nothing is dropped in silence --------------------------------------------------------------------
 // So many devices the degrees that are said can be of: the most up to n. 0: there are none.
 static u32 devices_below(const points *sp, u32 n) {
   u64 all = 1;
@@ -475,7 +446,6 @@ static bool skipped(points *sp, const char *what) {
   return true;
 }
 
-// ---- nothing is dropped in silence --------------------------------------------------------------------
 static bool unused(points *sp, choice_id id, choice_value x) {
   strbuf b = {.a = sp->a};
   const choice_row *r = choice_get(id);
@@ -639,7 +609,7 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
   for (u32 i = 0; i < m->body.n; i++) sp.layers += m->body.v[i].op == OP_call;
   if (o->space.of[CHOICE_coshard].all) sp.heads = common_heads(src);
   if (!policy_schedule_files(c, a, &o->space, files)) return false;
-  if (!windows_fit(&sp, on, ranks) || !shares_fit(&sp)) return false;
+  if (!windows_fit(&sp, on, ranks)) return false;
   sp.counting = true, all_windows(&sp, on, ranks), sp.counting = false;
   vec_reserve(a, &sp.v, sp.count);
   sp.space = 0;

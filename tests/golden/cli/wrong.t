@@ -158,21 +158,21 @@ error[E0601]: 'tpu-v5' is neither a file nor a preset
 [1]
 ## What does not divide: where it is said, with the nearest that does.
 $ heddle plan gpt2 --train --batch 40 --machine "1x8 v100 + 1x1 a100 ib=1Gb/s" --strategy "dp=9 dp.shares=5x8/4"
-error[E0502]: dp.shares=5x8/4: batch 40 is not divisible by 44, their sum
+error[E0506]: no plan can run: dp.shares=5x8/4: batch 40 is not divisible by 44, their sum
   --> --strategy:1:6
    1 | dp=9 dp.shares=5x8/4
      |      ^
   hint: dp.shares=5x4/4x5 is nearest to them; or --batch 44, or dp.shares=auto
 [1]
 $ heddle plan gpt2 --train --batch 32 --machine "1x8 v100" --strategy "dp=8 dp.shares=5x4/4x4"
-error[E0502]: dp.shares=5x4/4x4: batch 32 is not divisible by 36, their sum
+error[E0506]: no plan can run: dp.shares=5x4/4x4: batch 32 is not divisible by 36, their sum
   --> --strategy:1:6
    1 | dp=8 dp.shares=5x4/4x4
      |      ^
   hint: dp.shares=equal is nearest to them; or --batch 36, or dp.shares=auto
 [1]
 $ heddle plan gpt2 --train --batch 4 --machine "1x8 v100" --strategy "dp=8 dp.shares=5x4/4x4"
-error[E0502]: dp.shares=5x4/4x4: batch 4 is not divisible by 36, their sum
+error[E0506]: no plan can run: dp.shares=5x4/4x4: batch 4 is not divisible by 36, their sum
   --> --strategy:1:6
    1 | dp=8 dp.shares=5x4/4x4
      |      ^
