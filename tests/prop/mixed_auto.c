@@ -104,7 +104,7 @@ TEST(mixed_auto_knows_no_unit) {
   u32 n = 0, unequal = 0;
   for (u32 i = 0; i < COUNT_OF(models); i++) {
     model m = open_model(i);
-    for (u64 seed = 1; seed <= 10; seed++) {
+    for (u64 seed = 1; seed <= 14; seed++) {
       arena *a = arena_new();
       u64 rng = hash_u64(seed, 200 + i);
       figures x = random_figures(&rng, 2 + pick(&rng, 3), false);
@@ -404,6 +404,35 @@ TEST(mixed_layers_against_enumeration) {
   tell(&by, "layers=auto");
   printf("  a stage without layers is faster in %u, layers=auto has one in %u\n", faster, without);
   CHECK(getenv("PLANS") || (without >= 20 && by.mean <= 0.008 * by.n && by.worst <= 0.15));
+}
+
+// Shares and cuts together: whole steps beside those with equal shares and the best cuts for these.
+TEST(mixed_shares_and_cuts_against_equal_shares) {
+  u32 n = 0, worse = 0, better = 0;
+  double sum = 0, worst = 0;
+  for (u32 i = 0; i < 6; i++) {
+    model m = open_model(i);
+    for (u64 seed = 1; seed <= wanted(120) / 6; seed++) {
+      arena *a = arena_new();
+      u64 rng = hash_u64(seed, 800 + i);
+      figures x = random_figures(&rng, 2 + pick(&rng, 3), true);
+      while (ranks_of(&x) < 6) x.devices[0][0]++;
+      listing l = {.m = &m};
+      l.h = auto_of(&m, a, machine_text(&x, 1, false, a), 2 + pick(&rng, 2), 1, 2, 1u << pick(&rng, 2));
+      if (plan_of(&m, &l.h, a)) {
+        const i64 both = time_of(&l, l.h.s.dp_shares), equal = time_of(&l, choice_default(CHOICE_dp_shares));
+        const double more = (double)both / (double)equal - 1;
+        n++, worse += more > 0, better += more < 0, sum += more, worst = MAX(worst, more);
+      }
+      arena_free(a);
+    }
+    close_model(&m);
+  }
+  printf("  shares with cuts: %.2f %% of the time of equal ones less, on average of %u; less in %u, more in "
+         "%u, at most "
+         "%.2f %%\n",
+         -100 * sum / MAX(n, 1), n, better, worse, 100 * worst);
+  CHECK(getenv("PLANS") || (n >= 60 && better >= 2 && worse <= n / 20 && worst <= 0.1));
 }
 
 // A V: the first and the last stage are on the first place, which is eight times as fast.

@@ -274,7 +274,7 @@ TEST(search_finds_the_plan_that_fits) {
 
 TEST(search_groups_reasons) {
   setting s = set_up(small, "dgx-2", 6, true);
-  search_opts o = told(&s, "zero=0 recompute=none tp=1 mb=1,4", 6);
+  search_opts o = told(&s, "zero=0 recompute=none tp=1 mb=1,4 dp.shares=equal", 6);
   o.ranks = 4;
   search_result r;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
@@ -285,6 +285,24 @@ TEST(search_groups_reasons) {
   CHECK_EQ_I64(r.reason[0].count, 2);
   CHECK(r.reason[1].count == 1 && r.reason[2].count == 1);
   CHECK(strstr(r.reason[0].why, "dp=4") && r.reason[0].example->dp.n == 4);
+  tear_down(&s);
+}
+
+// On devices of one kind, where equal shares are impossible and there is a sample for each.
+TEST(search_deals_out_what_does_not_divide) {
+  setting s = set_up(small, "dgx-2", 6, true);
+  search_opts o = told(&s, "dp=4 tp=1 pp=1 mb=1,2 zero=0 recompute=none", 6);
+  o.ranks = 4;
+  search_result r;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  CHECK(r.npoints == 2 && r.nfit == 1); // a microbatch of three is for no four
+  CHECK(choice_is(CHOICE_dp_shares, r.point[0].s.dp_shares, "auto"));
+  CHECK_MSG(r.resolved && strstr(r.resolved, "dp.shares=2/2/1/1"), "%s", r.resolved ? r.resolved : "nothing");
+  o = told(&s, "dp=2 tp=1 pp=2 mb=1,3 zero=0 recompute=none", 6);
+  o.ranks = 4;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
+  for (u32 k = 0; k < r.npoints; k++)
+    CHECK(choice_same(r.point[k].s.dp_shares, choice_default(CHOICE_dp_shares)));
   tear_down(&s);
 }
 
@@ -335,7 +353,7 @@ TEST(search_drops_nothing_that_was_said) {
 
 TEST(search_says_why_nothing_fits) {
   setting s = set_up(small, "dgx-2", 6, true);
-  search_opts o = told(&s, "dp=4 pp=1", 6);
+  search_opts o = told(&s, "dp=4 pp=1 dp.shares=equal", 6);
   search_result r;
   CHECK(!search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
   const char *text = diag_render(s.c, s.a);

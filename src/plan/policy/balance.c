@@ -280,6 +280,18 @@ static bool share_batch(balance *b, choice_value *out) {
   return shares_from(b, CHOICE_dp_shares, share, out);
 }
 
+// Shares are found as if each place had the whole model, then cuts for them. s has those shares: of them and of equal ones,
+// those whose step is shorter with the best cuts for them.
+static void share_or_equal(balance *b, strategy *s) {
+  const layer_list l = auto_layers_of(b, !policy_is_interlaced(s));
+  const choice_value shares = s->dp_shares, equal = choice_default(CHOICE_dp_shares);
+  if (l.n < s->pp.n || !shares.nparts || b->micro % strategy_shares_needed(s, CHOICE_dp_shares)) return;
+  const double with = auto_step(b, &l);
+  s->dp_shares = equal;
+  const double without = auto_step(b, &l);
+  if (with >= 0 && (without < 0 || with <= without)) s->dp_shares = shares;
+}
+
 static loc shares_at(const balance *b) { return b->o->said ? b->o->said->of[CHOICE_dp_shares].at : (loc){0}; }
 
 // False and a diagnostic: some data rank would have no sample.
@@ -507,6 +519,9 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
             : several ? share_batch(&b, &s->dp_shares)
                       : share_alike(&b, &s->dp_shares);
   if (refused) return false;
+  const bool one_stage = s->v.n == 1 && !s->schedule.path; // on each place
+  if (data && !whale && layers && !by_whale && known && several && s->pp.n > 1 && one_stage)
+    share_or_equal(&b, s);
   if (layers && known) (by_whale ? auto_whale_layers : auto_layers)(&b, s);
   diag_truncate(p->c, said);
   const u32 ranks = strategy_shares_needed(s, CHOICE_tp_shares);

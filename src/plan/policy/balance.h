@@ -65,6 +65,9 @@ const i64 *auto_updates(const balance *b, const layer_list *l, u32 place);
 // ---- layers_auto.c ----------------------------------------------------------------------------------------
 // s->layers, and s->places if need be. False: times are not known.
 bool auto_layers(balance *b, strategy *s);
+// ps of all microbatches, with one of them sent at every cut, and the best cuts; one stage on a place. Below 0: not
+// known.
+double auto_step(balance *b, const layer_list *l);
 // The same by Whale's policy; it has a layer for every stage if auto_whale_may.
 bool auto_whale_may(const balance *b, loc at);
 bool auto_whale_layers(balance *b, strategy *s);

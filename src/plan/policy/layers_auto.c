@@ -177,6 +177,27 @@ static double step_of(const balance *b, const i64 *const *ps, const u32 *end) {
   return sum + (b->s->mb.n - 1) * most;
 }
 
+// How much more than an equal part the data rank with most samples sends.
+static double largest_part(const balance *b) {
+  const choice_value x = b->s->dp_shares;
+  double sum = 0, most = 0;
+  for (u32 k = 0; k < x.nparts; k++) sum += x.part[k], most = MAX(most, x.part[k]);
+  return x.nparts ? most * x.nparts / sum : 1;
+}
+
+double auto_step(balance *b, const layer_list *l) {
+  const u32 n = b->s->pp.n, ways = b->o->train ? 2 : 1;
+  const double *cut = cuts_of(b, l);
+  const i64 *const *ps = cut && cut[0] >= 0 ? times_of_blocks(b, l) : NULL;
+  u32 *end = NEWN(b->a, u32, n);
+  double sends = 0;
+  if (!ps) return -1;
+  for (u32 k = 0; k < n; k++) end[k] = (u32)cut[k];
+  const i64 *const *send = auto_sends(b, l);
+  for (u32 q = 0; q + 1 < n; q++) sends += (double)send[q][end[q]] * ways * largest_part(b);
+  return step_of(b, ps, end) + sends;
+}
+
 // Of all orders of blocks the cuts with the shortest longest stage that fit. False: there are none.
 static bool cut_in_any_order(balance *b, const layer_list *l, const layer_bytes *bytes, const i64 *const *ps,
                              balance_cuts *cuts, u32 *kind) {

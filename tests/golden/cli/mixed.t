@@ -866,7 +866,7 @@ $ heddle plan bert-large --batch 64 --train --dtype f16 --machine "1x6 v100 + 1x
  1   6   1   1     1  auto       227.0 ms  1.00x  281.9/s  8.67 GiB  computation 89 %
 winner         dp=6 tp=1 pp=1 zero=1 dp.shares=auto
 auto resolved  dp=6 tp=1 pp=1 zero=1 dp.shares=11x4/10/10
-certificate    1045 plans: 26 fit, 0 too large, 712 too slow, 183 impossible, 124 equal to another;
+certificate    1045 plans: 26 fit, 0 too large, 676 too slow, 183 impossible, 160 equal to another;
 left out      2 of 8 devices: the winner is on ranks 0 to 5
 $ heddle plan gpt2 --batch 32 --train --machine "1x5 v100" --strategy "dp=5 dp.shares=equal" --threads 1
 error[E0506]: no plan can run: all 36 are impossible
@@ -970,3 +970,9 @@ $ heddle verify gpt2:layers=4 --memory 60MB --batch 8 --train --strategy "pp=4 m
 plan       dp=1 tp=1 pp=4 mb=2 layers=0/2/2/0
 verdict    equal: the plan computes what the model computes, at the extents given above
 result                elements  largest difference     relative
+## Shares are weighed with the cuts that they have: here equal ones are better.
+$ for s in auto equal; do heddle sim bert-large:layers=6 --batch 16 --train --machine "1x2 p100 + 1x6 h100 + 1x8 a100 ib=100Gb/s" --strategy "dp=8 pp=2 mb=1 layers=auto dp.shares=$s" | grep -E "^plan|per step"; done
+plan            dp=8 tp=1 pp=2 layers=0/6
+time per step   89.21 ms
+plan            dp=8 tp=1 pp=2 layers=0/6
+time per step   89.21 ms
