@@ -14,7 +14,8 @@ typedef struct {
   bool batchnorm;                        // has it any, in training?
   plan_numbers want[2];                  // of the single-device program: inference, training (with gradients)
   plan_numbers grouped[2][PLANS_GROUPS]; // the same with batch norm in so many groups
-  const plan *stale; // the latest plan with updates between tasks that was asked for, and what it must compute
+  const plan
+      *stale; // the latest plan with updates between tasks that was asked for, and what it must compute
   arena *of_stale;
   plan_numbers want_stale;
 } plans_model;

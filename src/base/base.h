@@ -271,7 +271,7 @@ struct json {
   const char **key; // n member names
 };
 const json *json_parse(ctx *c, arena *a, sym file, const char *text,
-                       size_t n);                     // NULL and a diagnostic if bad
+                       size_t n); // NULL and a diagnostic if bad
 // The same of a document that begins in line `line` of the file, as in files with one a line.
 const json *json_parse_line(ctx *c, arena *a, sym file, const char *text, size_t n, u32 line);
 const json *json_get(const json *j, const char *key); // NULL if absent
