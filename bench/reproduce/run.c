@@ -57,7 +57,7 @@ outcome run_plan(setting *x, plan *pn) {
     for (u32 k = 0; k < r.nsplit; k++)
       if (r.split[k].kind == SPLIT_COMM && !strcmp(r.split[k].over, "tp"))
         out.bridge += r.split[k].ps / (double)r.makespan_ps;
-    out.fits = sim_fits(p, x->m, &r);
+    out.fits = sim_fits(p, x->m, &r, NULL, NULL);
   }
   if (!out.ok) fputs(diag_render(x->c, a), stderr);
   diag_clear(x->c);

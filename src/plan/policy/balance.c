@@ -143,16 +143,18 @@ static double peak(const balance *b, i64 samples) {
   return bytes;
 }
 
-// What a rank of a plan of one stage holds: fixed + each x samples of a microbatch. False: not known, or
-// there is no limit.
+// What a rank of a plan of one stage holds: fixed + each x samples of a microbatch. Plans of several microbatches have
+// accumulators of gradients besides, so what a sample adds is told by two of them. False: not known, or there is no limit.
 static bool memory_of(const balance *b, double *fixed, double *each) {
   const u32 n = b->s->dp.n;
   const i64 own = b->micro * b->s->mb.n / n, even = divisor_below(own, MAX(b->micro / n, 1)),
-            less = divisor_below(own, even / 2);
-  const double at_even = b->s->pp.n == 1 && less < even ? peak(b, even) : -1,
-               at_less = at_even < 0 ? -1 : peak(b, less);
-  *each = (at_even - at_less) / (double)(even - less), *fixed = at_even - *each * (double)even;
-  return at_less >= 0 && *each > 0 && b->o->memory_bytes >= 0;
+            more = b->s->mb.n > 1 || even < own ? even : divisor_below(own, even / 2),
+            less = divisor_below(own, more / 2);
+  if (b->s->pp.n > 1 || less == more || b->o->memory_bytes < 0) return false;
+  const double at_even = peak(b, even), at_more = at_even < 0 ? -1 : peak(b, more),
+               at_less = at_more < 0 ? -1 : peak(b, less);
+  *each = (at_more - at_less) / (double)(more - less), *fixed = at_even - *each * (double)even;
+  return at_less >= 0 && *each > 0;
 }
 
 static i64 usable_of(const balance *b, u32 data) { // by the smallest device of a data rank

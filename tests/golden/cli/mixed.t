@@ -906,7 +906,7 @@ error[E0502]: dp.shares=whale: data rank 4 gets none of the 10 samples of a micr
   hint: dp.shares=auto, which gives each rank one, or larger microbatches
 [1]
 $ heddle sim bert-large --batch 1024 --train --machine "1x2 v100 + 1x2 p100 ib=100Gb/s" --strategy "dp=4 dp.shares=whale"
-error[E0505]: dp.shares=whale: 4 data ranks have memory for 56 samples of a microbatch, at 1.24 GiB each; it has 1024
+error[E0505]: dp.shares=whale: 4 data ranks have memory for 62 samples of a microbatch, at 1.25 GiB each; it has 1024
   --> --strategy:1:6
    1 | dp=4 dp.shares=whale
      |      ^
@@ -976,3 +976,7 @@ plan            dp=8 tp=1 pp=2 layers=0/6
 time per step   89.21 ms
 plan            dp=8 tp=1 pp=2 layers=0/6
 time per step   89.21 ms
+## Plans of several microbatches have accumulators besides: what a sample takes is told without them.
+$ heddle sim bert-base:layers=4 --seq 128 --batch 48 --train --machine "1x1 a100 + 1x1 t4 ib=50Gb/s usable=2286842880B" --strategy "dp=2 dp.shares=auto" | grep -E "^plan|^peak memory"
+plan            dp=2 tp=1 pp=1 dp.shares=2/1
+peak memory     2.13 GiB of 2.13 GiB on rank 0
