@@ -237,12 +237,14 @@ plan *plan_reference(planner *pl, const plan *pn, arena *a) {
   return one;
 }
 
-static bool compare_plans(planner *pl, const plan *pn, cost_model *k, const verify_opts *o, arena *a,
-                          verify_report *r) {
-  plan keep = *pn, *one = plan_reference(pl, pn, a);
+// from: of the program that the plan is held against: that of pl, or the same without parts of heads and hidden units.
+static bool compare_plans(planner *from, planner *pl, const plan *pn, cost_model *k, const verify_opts *o,
+                          arena *a, verify_report *r) {
+  if (plan_update_group(pn)) from = pl; // on one device its stages run, too
+  plan keep = *pn, *one = plan_reference(from, pn, a);
   keep.keep_gradients = pn->train;
   prog *dist = plan_apply(pl, &keep, k);
-  prog *ref = dist && is_feasible(dist) ? plan_apply(pl, one, k) : NULL;
+  prog *ref = dist && is_feasible(dist) ? plan_apply(from, one, k) : NULL;
   plan_numbers want, got;
   const u32 before = diag_count(pl->src->c);
   arena *own = arena_new();
@@ -301,7 +303,7 @@ static i64 lcm(i64 x, i64 y) { return x / gcd_i64(x, y) * y; }
 // What any extent should go on being divisible by: all axes, as far as possible; at least those of what lies
 // sharded in storage, which take any dimension; or nothing.
 static i64 common_divisor(const plan *pn, u32 stage) {
-  i64 keep = 1;
+  i64 keep = stage == 0 ? MAX(pn->coshard, 1u) : 1;
   for (u32 i = 0; i < pn->naxes && stage == 0; i++) keep = lcm(keep, plan_parts(&pn->axes[i]));
   for (u32 w = 0; w < STORAGE_KINDS && stage < 2; w++) {
     i64 rest = 1;
@@ -381,9 +383,10 @@ static bool compare_smaller(planner *pl, const plan *pn, cost_model *k, const ve
   prog *src = shrink_program(sh, pl->nfuncs); // the planner's own follow
   if (!src) return false;
   plan q = smaller_plan(pl, pn, a, planner_classes(pl), sh);
-  q.batchnorm_groups = q.coshard = 0; // they are in the smaller program
+  q.batchnorm_groups = 0; // they are in the smaller program, and so may parts be
+  if (pl->coshard) q.coshard = 0;
   planner *small = planner_new(src);
-  bool ok = compare_plans(small, &q, k, o, a, r);
+  bool ok = compare_plans(small, small, &q, k, o, a, r);
   strbuf b = {.a = a};
   shrink_print(sh, &b);
   if (ok) r->shrunk = sb_str(&b);
@@ -392,15 +395,13 @@ static bool compare_smaller(planner *pl, const plan *pn, cost_model *k, const ve
   return ok;
 }
 
-bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *o, arena *a,
-                 verify_report *r) {
+static bool verify_under(planner *from, planner *pl, const plan *pn, cost_model *k, const verify_opts *o,
+                         arena *a, verify_report *r) {
   static const double elem_bytes = ALIVE * sizeof(double);
   double memory = o->memory_bytes > 0 ? (double)o->memory_bytes : 1e9, points = o->points > 0 ? o->points
                                                                                 : o->memory_bytes > 0 ? 1e18
                                                                                                       : 2e9;
   double elems, most;
-  pl = planner_formed(pl, pn);
-  if (!pl) return false;
   const classes *c = planner_classes(pl);
   prog *dist = plan_apply(pl, pn, k);
   if (!dist) return false;
@@ -409,7 +410,7 @@ bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *
   for (u32 stage = 0; stage < 3; stage++) {
     shrinking *sh = shrink_under(pl, pn, a, c, stage, copies);
     shrink_cost(sh, &elems, &most);
-    if (elems * elem_bytes <= memory && most <= points) return compare_plans(pl, pn, k, o, a, r);
+    if (elems * elem_bytes <= memory && most <= points) return compare_plans(from, pl, pn, k, o, a, r);
     if (shrink_until(sh, memory / elem_bytes, points)) {
       if (o->memory_bytes > 0) shrink_grow(sh, memory / elem_bytes, points);
       return compare_smaller(pl, pn, k, o, sh, a, r);
@@ -434,4 +435,27 @@ bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *
   else
     diag_hint(pl->src->c, "a model with fewer layers, a smaller batch, or shares with a smaller sum");
   return false;
+}
+
+// The program in parts is made smaller as it is, without the model that it was made of. So of a smaller model the parts are held
+// against it by themselves, on one device.
+static bool verify_parts(planner *pl, const plan *pn, const verify_opts *o, arena *a, verify_report *r) {
+  plan one = *plan_single(a, pl->src, pn->train, &pn->optim);
+  verify_report parts;
+  one.batchnorm_groups = pn->batchnorm_groups, one.coshard = pn->coshard, one.coshard_at = pn->coshard_at;
+  if (!verify_under(pl, pl, &one, NULL, o, a, &parts)) return false;
+  const double worst = MAX(r->worst, parts.worst);
+  if (!parts.passed) *r = parts;
+  r->worst = worst;
+  return true;
+}
+
+bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *o, arena *a,
+                 verify_report *r) {
+  plan whole = *pn;
+  whole.coshard = 0;
+  planner *formed = planner_formed(pl, pn), *model = planner_formed(pl, &whole);
+  if (!formed || !model || !verify_under(model, formed, pn, k, o, a, r)) return false;
+  const bool apart = pn->coshard > 1 && r->passed && (*r->shrunk || plan_update_group(pn));
+  return !apart || verify_parts(model, pn, o, a, r);
 }

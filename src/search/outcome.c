@@ -188,7 +188,7 @@ static bool shares_unfit(ctx *c, arena *a, const search_opts *o) {
   const choice_value v = x->v[0];
   i64 sum = 0;
   for (u32 k = 0; k < v.nparts; k++) sum += v.part[k];
-  if (o->batch % sum == 0) return false;
+  if (!sum || o->batch % sum == 0) return false;
   const long long larger = (long long)((o->batch / sum + 1) * sum);
   strbuf b = {.a = a}, near = {.a = a};
   choice_say(CHOICE_dp_shares, v, &b);

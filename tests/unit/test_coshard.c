@@ -123,7 +123,7 @@ TEST(coshard_computes_what_the_model_computes) {
       verify_report r;
       const bool ok = m.pn && plan_verify(m.pl, m.pn, NULL, &(verify_opts){.seed = 3}, m.a, &r);
       if (CHECK_MSG(ok, "%s: %s", families[i].model, diag_render(m.c, m.a)))
-        CHECK_MSG(r.passed, "%s: %g", families[i].model, r.worst);
+        CHECK_MSG(r.passed && r.worst > 0, "%s: %g", families[i].model, r.worst); // sums are of parts
       split_close(&m);
     }
 }
