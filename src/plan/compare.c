@@ -454,8 +454,9 @@ bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *
                  verify_report *r) {
   plan whole = *pn;
   whole.coshard = 0;
-  planner *formed = planner_formed(pl, pn), *model = planner_formed(pl, &whole);
-  if (!formed || !model || !verify_under(model, formed, pn, k, o, a, r)) return false;
+  planner *formed = planner_formed(pl, pn),
+          *model = pn->coshard > 1 && formed ? planner_formed(pl, &whole) : formed;
+  if (!model || !verify_under(model, formed, pn, k, o, a, r)) return false;
   const bool apart = pn->coshard > 1 && r->passed && (*r->shrunk || plan_update_group(pn));
   return !apart || verify_parts(model, pn, o, a, r);
 }

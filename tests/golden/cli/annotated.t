@@ -450,7 +450,7 @@ $ heddle lower llama2-7b:layers=4,hidden=64,heads=4,kv_heads=4,head_dim=16 --bat
 $ heddle verify gpt2 --memory 50MB --batch 8 --train --machine '1x4 v100' --strategy 'pp=2 layers=auto' | grep verdict
 verdict    equal: the plan computes what the model computes, at the extents given above
 $ echo 'heddle-annotate: 1\ndefault: {replicate: all}' > a.yaml; heddle verify gpt2 --memory 50MB --batch 24 --train --machine '1x1 v100 + 1x1 p100 ib=50Gb/s' --annotate a.yaml | grep 'plan\|verdict'
-plan       default: replicate(2) 2/1
+plan       default: replicate(2) 5/3
 verdict    equal: the plan computes what the model computes, at the extents given above
 ## Devices of one kind have nearly equal parts of a batch that they do not divide.
 $ echo 'heddle-annotate: 1\ndefault: {replicate: all}' > a.yaml; heddle sim bert-large --batch 64 --train --dtype f16 --machine "1x6 v100" --annotate a.yaml | grep -E "^plan|per step"; heddle sim bert-large --batch 4 --train --machine "1x6 v100" --annotate a.yaml
