@@ -1,62 +1,27 @@
 """Runs exported programs. Usage: export.py FOLDER...
 
 A folder has program.py, a file `ranks` (how many, how close weights and losses must be, relative), arrays/ with what it reads, `losses` of each step and want/ with weights and
-states after the last one. The first line is "torch" where there is one; then one line for each: "ok" or what is wrong. Processes are forked from this one, so that
-torch is loaded once.
+states after the last one. The first line is "torch" where there is one; then one line for each: "ok" or what is wrong.
 """
 
 import os
 import re
 import runpy
-import signal
-import socket
 import sys
-import traceback
 import warnings
 
-try:
-    import numpy
-    import torch
-except ImportError as missing:
-    sys.exit(f"no torch: {missing}")
+import numpy
+import ranks
+import torch
+
 print("torch", flush=True)
 
 SECONDS = 60  # for one program
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("localhost", 0))
-        return s.getsockname()[1]
-
-
-def be_rank(folder, rank, ranks, port, steps):
-    """In a process of its own: never returns."""
-    status = 1
-    out = os.open(f"{folder}/out.{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    os.dup2(out, 1), os.dup2(out, 2)
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="localhost", MASTER_PORT=str(port))
-    try:
-        torch.set_num_threads(1)
-        warnings.simplefilter("ignore")
-        sys.argv = ["program.py", "--fixed-step", "--steps", str(steps), "--arrays", f"{folder}/arrays", "--save", f"{folder}/got"]
-        signal.alarm(SECONDS)
-        runpy.run_path(f"{folder}/program.py", run_name="__main__")
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    sys.stdout.flush(), sys.stderr.flush()
-    os._exit(status)
-
-
-def run(folder, ranks, steps):
-    port, children = free_port(), []
-    for rank in range(ranks):
-        child = os.fork()
-        if not child:
-            be_rank(folder, rank, ranks, port, steps)
-        children.append(child)
-    return all([os.waitpid(child, 0)[1] == 0 for child in children])
+def run(folder, n, steps):
+    arguments = ["--fixed-step", "--steps", str(steps), "--arrays", f"{folder}/arrays", "--save", f"{folder}/got"]
+    return ranks.run(folder, n, arguments, SECONDS)
 
 
 def text(folder, rank):
@@ -82,13 +47,13 @@ def weights_differ(folder, moments):
 
 def check(folder):
     with open(f"{folder}/ranks") as f:
-        ranks, within, within_loss = f.read().split()
+        n, within, within_loss = f.read().split()
     with open(f"{folder}/losses") as f:
         want = [float(x) for x in f.read().split()]
-    if not run(folder, int(ranks), len(want)):
-        ends = [text(folder, rank).strip().splitlines()[-1:] for rank in range(int(ranks))]
+    if not run(folder, int(n), len(want)):
+        ends = [text(folder, rank).strip().splitlines()[-1:] for rank in range(int(n))]
         return f"it failed: {ends}"
-    said = "".join(text(folder, rank) for rank in range(int(ranks)))
+    said = "".join(text(folder, rank) for rank in range(int(n)))
     got = [float(x) for x in re.findall(r"^step \d+: loss (\S+),", said, re.M)]
     if len(got) != len(want) or not all(abs(x - y) <= float(within_loss) * abs(y) for x, y in zip(got, want)):
         return f"losses {got}, not {want}"
@@ -99,7 +64,7 @@ def check(folder):
 
 def result_of(folder):
     """A program of one process, run in this one: do its results lie where they should?"""
-    os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="localhost", MASTER_PORT=str(free_port()))
+    os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="localhost", MASTER_PORT=str(ranks.free_port()))
     sys.argv = ["program.py", "--fixed-step", "--steps", "1", "--arrays", f"{folder}/arrays", "--results", f"{folder}/got"]
     out, sys.stdout = sys.stdout, open(os.devnull, "w")
     try:

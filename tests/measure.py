@@ -1,63 +1,26 @@
 """Runs exported programs that measure events. Usage: measure.py FOLDER...
 
 A folder has program.py and a file `ranks`: how many processes, on how many nodes. The first line is "torch" where there is one; then one line for
-each: "ok" or what is wrong. The times are in FOLDER/times.jsonl. Processes are forked from this one, so that torch is loaded once.
+each: "ok" or what is wrong. The times are in FOLDER/times.jsonl.
 """
 
 import json
-import os
 import re
-import runpy
-import signal
-import socket
 import statistics
 import sys
 import time
-import traceback
 import warnings
 
-try:
-    import torch
-except ImportError as missing:
-    sys.exit(f"no torch: {missing}")
+import ranks
+import torch
+
 print("torch", flush=True)
 
 SECONDS = 120  # for one program
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("localhost", 0))
-        return s.getsockname()[1]
-
-
-def be_rank(folder, rank, ranks, nodes, port):
-    """In a process of its own: never returns."""
-    status = 1
-    out = os.open(f"{folder}/out.{rank}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-    os.dup2(out, 1), os.dup2(out, 2)
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), MASTER_ADDR="localhost", MASTER_PORT=str(port), GROUP_RANK=str(rank % nodes))
-    try:
-        torch.set_num_threads(1)
-        warnings.simplefilter("ignore")
-        sys.argv = ["program.py", "--seconds", "0.01", "-o", f"{folder}/times.jsonl"]
-        signal.alarm(SECONDS)
-        runpy.run_path(f"{folder}/program.py", run_name="__main__")
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    sys.stdout.flush(), sys.stderr.flush()
-    os._exit(status)
-
-
-def run(folder, ranks, nodes):
-    port, children = free_port(), []
-    for rank in range(ranks):
-        child = os.fork()
-        if not child:
-            be_rank(folder, rank, ranks, nodes, port)
-        children.append(child)
-    return all([os.waitpid(child, 0)[1] == 0 for child in children])
+def run(folder, n, nodes):
+    return ranks.run(folder, n, ["--seconds", "0.01", "-o", f"{folder}/times.jsonl"], SECONDS, nodes)
 
 
 def matmul_is_right(rows):
@@ -82,9 +45,9 @@ def matmul_is_right(rows):
 
 def check(folder):
     with open(f"{folder}/ranks") as f:
-        ranks, nodes = map(int, f.read().split())
+        n, nodes = map(int, f.read().split())
     torch.set_num_threads(1)
-    if not run(folder, ranks, nodes):
+    if not run(folder, n, nodes):
         with open(f"{folder}/out.0") as f:
             return f"it failed: {f.read().strip().splitlines()[-1:]}"
     with open(f"{folder}/times.jsonl") as f:
@@ -95,14 +58,14 @@ def check(folder):
         return f"{wrong[0]['key']}: {wrong[0]['failed']}"
     if not matmul_is_right(rows):
         return "a matmul takes another time"
-    return goes_on(folder, ranks, nodes, text, rows) if ranks == 1 else "ok"
+    return goes_on(folder, n, nodes, text, rows) if n == 1 else "ok"
 
 
-def goes_on(folder, ranks, nodes, text, rows):
+def goes_on(folder, n, nodes, text, rows):
     """A line that was cut off, and one that is not there, are measured again, and no other."""
     with open(f"{folder}/times.jsonl", "w") as f:
         f.write("".join(line + "\n" for line in text.splitlines()[:-2]) + text.splitlines()[-2][:20])
-    if not run(folder, ranks, nodes):
+    if not run(folder, n, nodes):
         return "it failed the second time"
     with open(f"{folder}/out.0") as f:
         said = f.read()

@@ -5,6 +5,7 @@
 #include "export/export.h"
 #include "heddle.h"
 #include "test.h"
+#include "torch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -132,23 +133,10 @@ static bool prepare(const one *c, const char *folder) {
   return ok;
 }
 
-// Debian's python3 has the torch that Debian packages; another one may come first.
-static FILE *driver(const char *folders, char *line, size_t size) {
-  static const char *const names[] = {"/usr/bin/python3", "python3"};
-  char command[20480];
-  for (size_t k = 0; k < COUNT_OF(names); k++) {
-    snprintf(command, sizeof command, "%s -W ignore tests/export.py %s 2>&1", names[k], folders);
-    FILE *f = popen(command, "r");
-    if (f && fgets(line, (int)size, f) && !strcmp(line, "torch\n")) return f;
-    if (f) pclose(f);
-  }
-  return NULL;
-}
-
 TEST(export_gives_the_same_losses_and_weights) {
   char dir[] = "/tmp/heddle-export-XXXXXX", folders[4096] = "", line[1024] = "", command[128];
   size_t ready[COUNT_OF(all)], n = 0, at = 0;
-  FILE *f = driver("", line, sizeof line);
+  FILE *f = torch_driver("export.py", "", line, sizeof line);
   if (!f) SKIP("no python3 with torch (Debian: python3-torch)");
   pclose(f);
   REQUIRE(mkdtemp(dir));
@@ -159,7 +147,7 @@ TEST(export_gives_the_same_losses_and_weights) {
     at += (size_t)snprintf(folders + at, sizeof folders - at, " %s", folder);
     ready[n++] = k;
   }
-  f = driver(folders, line, sizeof line);
+  f = torch_driver("export.py", folders, line, sizeof line);
   REQUIRE(f);
   for (size_t k = 0; k < n; k++) {
     const one *c = &all[ready[k]];
@@ -237,7 +225,7 @@ TEST(export_rows_give_what_the_kernels_give) {
   char dir[] = "/tmp/heddle-export-XXXXXX", folders[16384] = "--single", line[1024] = "", command[128];
   u16 ready[COUNT_OF(rows) + COUNT_OF(others)];
   size_t n = 0, at = strlen(folders);
-  FILE *f = driver("", line, sizeof line);
+  FILE *f = torch_driver("export.py", "", line, sizeof line);
   if (!f) SKIP("no python3 with torch (Debian: python3-torch)");
   pclose(f);
   REQUIRE(mkdtemp(dir));
@@ -251,7 +239,7 @@ TEST(export_rows_give_what_the_kernels_give) {
     at += (size_t)snprintf(folders + at, sizeof folders - at, " %s", folder);
     ready[n++] = op;
   }
-  f = driver(folders, line, sizeof line);
+  f = torch_driver("export.py", folders, line, sizeof line);
   REQUIRE(f);
   for (size_t k = 0; k < n; k++) {
     if (!fgets(line, sizeof line, f)) snprintf(line, sizeof line, "no answer");

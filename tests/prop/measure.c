@@ -4,6 +4,7 @@
 #include "heddle.h"
 #include "machine/machine.h"
 #include "test.h"
+#include "torch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -35,19 +36,6 @@ static bool put_text(const char *folder, const char *name, const char *text) {
   if (!f) return false;
   fputs(text, f);
   return !fclose(f);
-}
-
-// Debian's python3 has the torch that Debian packages; another one may come first.
-static FILE *driver(const char *folders, char *line, size_t size) {
-  static const char *const names[] = {"/usr/bin/python3", "python3"};
-  char command[4096];
-  for (size_t k = 0; k < COUNT_OF(names); k++) {
-    snprintf(command, sizeof command, "%s -W ignore tests/measure.py %s 2>&1", names[k], folders);
-    FILE *f = popen(command, "r");
-    if (f && fgets(line, (int)size, f) && !strcmp(line, "torch\n")) return f;
-    if (f) pclose(f);
-  }
-  return NULL;
 }
 
 typedef struct {
@@ -152,7 +140,7 @@ static bool prepare_moves(const char *folder) {
 TEST(measured_elsewhere_and_imported) {
   char dir[] = "/tmp/heddle-measure-XXXXXX", folders[2048] = "", line[1024] = "", command[128], folder[64];
   size_t n = 0, at = 0;
-  FILE *f = driver("", line, sizeof line);
+  FILE *f = torch_driver("measure.py", "", line, sizeof line);
   if (!f) SKIP("no python3 with torch (Debian: python3-torch)");
   pclose(f);
   REQUIRE(mkdtemp(dir));
@@ -161,7 +149,7 @@ TEST(measured_elsewhere_and_imported) {
     REQUIRE(n < COUNT_OF(all) ? prepare(&all[n], folder) : prepare_moves(folder));
     at += (size_t)snprintf(folders + at, sizeof folders - at, " %s", folder);
   }
-  f = driver(folders, line, sizeof line);
+  f = torch_driver("measure.py", folders, line, sizeof line);
   REQUIRE(f);
   for (size_t k = 0; k < n; k++) {
     if (!fgets(line, sizeof line, f)) snprintf(line, sizeof line, "no answer");
