@@ -525,6 +525,13 @@ heddle_run *heddle_run_new(heddle_program *distributed, const heddle_link *link,
 void heddle_run_free(heddle_run *r);
 // One step. Updated weights and states are those of the next one.
 bool heddle_run_step(heddle_run *r);
+// What a step of this rank holds, known before the first one: the steps' memory is taken then, once.
+typedef struct {
+  int64_t peak_bytes;      // of all its tensors at once, weights and states among them
+  int64_t parameter_bytes; // of them, what it holds before a step: weights, states, data
+  int64_t block_bytes;     // of the block in which tensors lie that begin and end within a step
+} heddle_run_bytes;
+bool heddle_run_memory(heddle_run *r, heddle_run_bytes *out);
 // Of the latest step; on rank 0, and 0 on others. False: it has none, or another rank is gone.
 bool heddle_run_loss(heddle_run *r, double *loss);
 // What this rank executes is recorded from now on: computation, communication, steps. most: events that are kept, 64

@@ -56,6 +56,16 @@ bool heddle_run_step(heddle_run *r) {
   if (!r) return false;
   API_RETURN(bool, false, r->o.s, step(r));
 }
+static bool memory(heddle_run *r, heddle_run_bytes *out) {
+  eval_memory m;
+  if (!eval_rank_memory(r->r, r->next, &m)) return false;
+  *out = (heddle_run_bytes){m.peak_bytes, m.parameter_bytes, m.block_bytes};
+  return true;
+}
+bool heddle_run_memory(heddle_run *r, heddle_run_bytes *out) {
+  if (!r || !out) return false;
+  API_RETURN(bool, false, r->o.s, memory(r, out));
+}
 void heddle_run_begin_at(heddle_run *r, uint64_t step) {
   if (!r) return;
   r->steps = step;

@@ -15,6 +15,9 @@
 #include "base/internal.h"
 #include <pthread.h>
 #include <stdlib.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -86,6 +89,13 @@ static void kept_free(void *unused) {
       free(b);
     }
   kept = (kept_blocks){0};
+}
+
+void base_trim(void) {
+  kept_free(NULL);
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
 }
 
 static pthread_key_t kept_key;

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -91,9 +92,34 @@ static void tell_step(const cli *x, bool first, uint64_t step, const step_taken 
   fflush(stdout);
 }
 
+// What the ranks hold in a step, and their processes altogether: the most of any.
+typedef struct {
+  int64_t step, process;
+} held_bytes;
+
+static int64_t process_bytes(void) {
+  struct rusage u = {0};
+  return getrusage(RUSAGE_SELF, &u) ? 0 : (int64_t)u.ru_maxrss * 1024; // KiB on Linux
+}
+
+// On rank 0 of all. Every rank calls it.
+static bool most_held(heddle_run *r, const heddle_transport *t, held_bytes *most) {
+  heddle_run_bytes own;
+  if (!heddle_run_memory(r, &own)) return false;
+  *most = (held_bytes){own.peak_bytes, process_bytes()};
+  if (t->link.rank) return t->link.send(t->link.arg, 0, most, sizeof *most);
+  for (uint32_t k = 1; k < t->ranks; k++) {
+    held_bytes h;
+    if (!t->link.receive(t->link.arg, k, &h, sizeof h)) return false;
+    if (h.step > most->step) most->step = h.step;
+    if (h.process > most->process) most->process = h.process;
+  }
+  return true;
+}
+
 // The first step makes what the others find: it is no part of the median.
 static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t before, uint64_t n,
-                     const step_taken *s) {
+                     const step_taken *s, const held_bytes *h) {
   step_taken *sorted = malloc(sizeof *s * n);
   const uint64_t first = n > 1;
   if (!sorted) return;
@@ -103,11 +129,14 @@ static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t be
   free(sorted);
   if (!x->json) {
     printf("\n%s on %u rank%s: %.2f ms a step (median)\n", plan, ranks, ranks > 1 ? "s" : "", median);
+    printf("%.1f MiB of tensors on a rank at most, %.0f MiB its process\n", (double)h->step / (1 << 20),
+           (double)h->process / (1 << 20));
     return;
   }
   fputs("{\"plan\": ", stdout);
   put_json_text(plan);
-  printf(", \"ranks\": %u, \"step_ms\": %.6g, \"steps\": [", ranks, median);
+  printf(", \"ranks\": %u, \"step_ms\": %.6g, \"tensor_bytes\": %lld, \"process_bytes\": %lld, \"steps\": [",
+         ranks, median, (long long)h->step, (long long)h->process);
   for (uint64_t k = 0; k < n; k++) {
     printf("%s{\"step\": %llu, \"loss\": ", k ? ", " : "", (unsigned long long)(before + k + 1));
     put_json_loss(s[k].loss);
@@ -204,7 +233,9 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
     if (ok && !t->link.rank) tell_step(x, !k, b.at.step, &taken[k]);
     if (ok && save_is_due(x, &b, k + 1 == b.steps)) ok = save(x, r, &b, t->link.rank);
   }
-  if (ok && !t->link.rank && !x->quiet) tell_all(x, t->ranks, plan, before, b.steps, taken);
+  held_bytes held;
+  ok = ok && most_held(r, t, &held);
+  if (ok && !t->link.rank && !x->quiet) tell_all(x, t->ranks, plan, before, b.steps, taken, &held);
   if (r && run_trace_of(x)) ok = heddle_run_recorded(r, run_trace_of(x)) && ok; // of a job that failed, too
   heddle_tensors *after = ok && x->output && !x->quiet ? heddle_run_parameters(r) : NULL;
   if (ok && x->output && !x->quiet) ok = after && (t->link.rank || heddle_tensors_write(after, x->output));

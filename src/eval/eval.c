@@ -138,7 +138,8 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
     s->out[k].piece[member] = b;
     y[k] = eval_tensor(s->outp[k], member, b->data);
   }
-  if (op_row_of(s->i->op)->flags & OPF_VIEW && s->nopd && x[0].data == y[0].data) return true;
+  if (eval_is_dry(m) || (op_row_of(s->i->op)->flags & OPF_VIEW && s->nopd && x[0].data == y[0].data))
+    return true;
   ker_args args = {.op = s->i->op,
                    .at = attrs_get(m->p, s->i->at),
                    .nopd = s->nopd,
@@ -329,10 +330,11 @@ bool eval_exec(interp *m, frame *f, u32 index) {
 // number: what the recording of it has, of an instruction that stands further up; 0: the next one.
 static bool run_one(interp *m, frame *f, u32 i, u32 number) {
   const instr *in = &f->f->body.v[i];
-  const bool ok = m->record ? record_exec(m->record, m, f, i, number) : eval_exec(m, f, i);
+  const bool dry = eval_is_dry(m);
+  const bool ok = m->record && !dry ? record_exec(m->record, m, f, i, number) : eval_exec(m, f, i);
   if (!m->link) progress_step(&m->bar, m->done += eval_members(m, bind(in->g, f->g)));
   for (u32 k = f->life->begin[i]; k < f->life->begin[i + 1]; k++) eval_held_drop(m, &f->v[f->life->dies[k]]);
-  if (m->watch) m->watch(m->watcher, f->f, in, bind(in->g, f->g));
+  if (m->watch && !dry) m->watch(m->watcher, f->f, in, bind(in->g, f->g));
   return ok;
 }
 
@@ -363,7 +365,8 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
     const instr *in = &f.f->body.v[i];
     if (f.waiting.n) ok = receive_due(m, &f, in);
     if (m->link && eval_receives_only(m, &f, in))
-      *vec_push(m->stack, &f.waiting) = (waiting){i, m->record ? record_number(m->record) : 0};
+      *vec_push(m->stack, &f.waiting) =
+          (waiting){i, m->record && !eval_is_dry(m) ? record_number(m->record) : 0};
     else
       ok = ok && run_one(m, &f, i, 0);
   }
@@ -451,6 +454,7 @@ void eval_close(interp *m) {
     eval_drop(m, m->live);
   }
   eval_drop_kept(m);
+  storage_free(m->storage);
   arena_free(m->scratch), arena_free(m->stack), arena_free(m->a);
 }
 

@@ -1,78 +1,9 @@
-// holdings.c - pieces and holdings: which elements of a tensor every member holds, and copying between two
-// pieces.
+// holdings.c - which elements of a tensor every member holds, and copying between two pieces.
 //
 // Idea: a layout is a product of index maps, one per dimension, so two pieces meet in a product too: what one
 // holds of the other is found per dimension. Places are kept per type, group and temporal point.
 #include "eval/internal.h"
 #include <stdlib.h>
-
-// ---- pieces --------------------------------------------------------------------------------------------
-
-// Memory of pieces that ended is kept for pieces of their class, an eighth of an octave of sizes, so that a step does not
-// ask the system for what the step before it has given back. What is kept and what is alive are together at most SPARE
-// more than the most that was alive; beyond that all that is kept is given back.
-enum { HEAD = (sizeof(buf) + 63) / 64 * 64, LEAST = 1 << 12, SPARE = 4 };
-
-static u32 class_of(i64 *room) {
-  const u32 octave = 63 - (u32)__builtin_clzll((u64)*room), shift = octave - 3;
-  *room = (*room + ((i64)1 << shift) - 1) >> shift << shift;
-  const u32 top = 63 - (u32)__builtin_clzll((u64)*room); // rounding may have reached the next octave
-  return MIN(top * 8 + (u32)(*room >> (top - 3) & 7), (u32)BUF_CLASSES - 1);
-}
-
-static buf *alive(interp *m, buf *b) {
-  b->prev = NULL, b->next = m->live, b->refs = 1;
-  if (b->next) b->next->prev = b;
-  m->live = b;
-  return b;
-}
-
-void eval_drop_kept(interp *m) {
-  for (u32 k = 0; k < BUF_CLASSES; k++)
-    for (buf *b = m->kept[k], *next; b; b = next) next = b->next, free(b);
-  memset(m->kept, 0, sizeof m->kept);
-  m->kept_bytes = 0;
-}
-
-buf *eval_buf(interp *m, i64 bytes) {
-  i64 room = MAX(bytes, LEAST);
-  buf **kept = &m->kept[class_of(&room)], *b = bytes < LEAST ? NULL : *kept;
-  if (b) {
-    *kept = b->next;
-    m->kept_bytes -= room;
-  } else {
-    m->most_bytes = MAX(m->most_bytes, m->live_bytes + room);
-    if (m->live_bytes + m->kept_bytes + room > m->most_bytes + m->most_bytes / SPARE) eval_drop_kept(m);
-    if (bytes < LEAST) room = bytes;
-    b = base_malloc(HEAD + (size_t)room);
-    *b = (buf){.room = room, .data = (char *)b + HEAD};
-  }
-  b->bytes = bytes;
-  m->live_bytes += b->room;
-  return alive(m, b);
-}
-
-buf *eval_borrow(interp *m, void *data, i64 bytes) {
-  buf *b = base_malloc(sizeof *b);
-  *b = (buf){.bytes = bytes, .data = data};
-  alive(m, b)->refs = 2;
-  return b;
-}
-
-void eval_drop(interp *m, buf *b) {
-  if (!b || --b->refs) return;
-  *(b->prev ? &b->prev->next : &m->live) = b->next;
-  if (b->next) b->next->prev = b->prev;
-  m->live_bytes -= b->room;
-  if (b->room < LEAST) {
-    free(b);
-    return;
-  }
-  i64 room = b->room;
-  buf **kept = &m->kept[class_of(&room)];
-  b->next = *kept, *kept = b;
-  m->kept_bytes += room;
-}
 
 // ---- groups: group 0 is one rank, 0 --------------------------------------------------------------------
 

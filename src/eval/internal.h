@@ -3,6 +3,7 @@
 #define HEDDLE_EVAL_INTERNAL_H
 #include "eval/eval.h"
 #include "kernel/kernel.h"
+#include "live/live.h"
 
 // ---- pieces --------------------------------------------------------------------------------------------
 // Ranks whose pieces are equal by construction (an all-gather's) share one; nobody writes to a shared one.
@@ -10,8 +11,8 @@ typedef struct buf buf;
 struct buf {
   buf *prev, *next; // all that are alive, so that a failed run leaves none behind; or that are kept
   i64 bytes, room;  // of the piece; of the memory, 0: not ours
-  u32 refs;
-  char *data; // behind the header, or an input's own
+  u32 refs, turn;   // turn: storage's number of it + 1; 0: none
+  char *data;       // behind the header, an input's own, or in storage's block
 };
 
 // ---- holdings: which elements the members hold (holdings.c) --------------------------------------------
@@ -66,6 +67,7 @@ typedef struct {
   void (*watch)(void *arg, const func_info *f, const instr *i, group g); // eval_rank_watch; NULL: nobody
   void *watcher;
   struct recorder *record; // NULL: nobody wants to know what runs
+  struct storage *storage; // of the steps of a rank; NULL: pieces have memory as they come
   VEC(imap *) maps;
   VEC(holdings *) holdings;
   VEC(u64) holdings_key; // three words each
@@ -93,6 +95,22 @@ buf *eval_borrow(interp *m, void *data, i64 bytes); // shared from the start, so
 static inline buf *buf_share(buf *b) { return b->refs++, b; }
 void eval_drop(interp *m, buf *b); // NULL is fine
 void eval_drop_kept(interp *m);    // gives memory that is kept for later pieces back
+
+// The memory of a rank's steps (storage.c). A dry step has pieces without memory: what copies, computes or communicates
+// does nothing. storage_plan gives the pieces that it has seen their places, in which steps between storage_begin and
+// storage_end put them: these must ask for the same ones.
+typedef struct storage storage;
+void storage_new(interp *m); // m->storage
+void storage_free(storage *x);
+buf *storage_like(interp *m, const buf *b); // a parameter's: first of all, in a dry step
+void storage_dry(storage *x);
+void storage_plan(storage *x);
+void storage_take(storage *x);        // the memory; steps are no longer dry
+bool storage_known(const storage *x); // was it taken?
+void storage_begin(storage *x);
+void storage_end(storage *x);
+eval_memory storage_memory(const storage *x);
+bool eval_is_dry(const interp *m);
 
 // NULL and a diagnostic at `where` if the layout has a temporal axis that the point does not fix.
 const holdings *eval_holdings(interp *m, type t, group bound, const point *at, loc where);

@@ -233,8 +233,9 @@ static bool put_together(movement *v, u32 to) {
   if (take_whole(v, to)) return true;
   bool even = true;
   for (u32 e = 0; e < v->nin; e++) even = even && v->in[e].p->even;
-  arena_mark_t mark = arena_mark(v->m->scratch);
   buf *b = v->out->v->piece[to] = eval_buf(v->m, spot_bytes(op, to));
+  if (eval_is_dry(v->m)) return true;
+  arena_mark_t mark = arena_mark(v->m->scratch);
   u8 *done = even ? NULL : ZNEWN(v->m->scratch, u8, s->elems); // even pieces are equal or disjoint
   i64 found = 0;
   for (u32 k = 0; k < v->n && found < s->elems; k++) {
@@ -249,14 +250,26 @@ static bool put_together(movement *v, u32 to) {
   return found == s->elems || not_covered(v, to, found);
 }
 
-// The piece of `to` combined from all givers, in their order, rounded once. The sum of one summand is that summand: a
-// gradient that was accumulated over the microbatches is complete as it is.
-static bool combine(movement *v, u32 to) {
+// All givers have just the piece of `to`: some elements at a time.
+static void combine_alike(movement *v, u32 to, buf *b) {
+  enum { CHUNK = 1 << 13 };
+  const dtype t = v->out->p->stored;
+  const i64 n = v->out->p->at[to].elems;
+  void *acc = NEWN(v->m->scratch, u64, MIN(n, (i64)CHUNK));
+  for (i64 at = 0; at < n; at += CHUNK) {
+    const i64 w = MIN(n - at, (i64)CHUNK);
+    const size_t from = (size_t)(at * dtype_bytes(t));
+    eval_fold_begin(acc, t, w, v->red);
+    for (u32 k = 0; k < v->n; k++)
+      eval_fold(v->m->scratch, acc, (const char *)given(v, v->list[k]) + from, t, w, v->red);
+    eval_store(b->data + from, t, acc, w);
+  }
+}
+
+// What of the piece of `to` each giver has, first; returns how many elements were found.
+static i64 combine_cut(movement *v, u32 to, buf *b) {
   const holdings *op = v->out->p;
   const spot *s = &op->at[to];
-  if (v->n == 1 && take_whole(v, to)) return true;
-  arena_mark_t mark = arena_mark(v->m->scratch);
-  buf *b = v->out->v->piece[to] = eval_buf(v->m, spot_bytes(op, to));
   void *acc = NEWN(v->m->scratch, u64, s->elems), *tmp = arena_alloc(v->m->scratch, (size_t)b->bytes);
   eval_fold_begin(acc, op->stored, s->elems, v->red);
   i64 found = v->n ? s->elems : 0;
@@ -271,6 +284,25 @@ static bool combine(movement *v, u32 to) {
     eval_fold(v->m->scratch, acc, x, op->stored, s->elems, v->red);
   }
   eval_store(b->data, op->stored, acc, s->elems);
+  return found;
+}
+
+// The piece of `to` combined from all givers, in their order, rounded once. The sum of one summand is that summand: a
+// gradient that was accumulated over the microbatches is complete as it is.
+static bool combine(movement *v, u32 to) {
+  const spot *s = &v->out->p->at[to];
+  if (v->n == 1 && take_whole(v, to)) return true;
+  buf *b = v->out->v->piece[to] = eval_buf(v->m, spot_bytes(v->out->p, to));
+  if (eval_is_dry(v->m)) return true;
+  bool alike = v->n > 0;
+  for (u32 k = 0; k < v->n && alike; k++)
+    alike = eval_same(&v->in[v->list[k].end].p->at[v->list[k].member], s, v->out->p->t->s.nd);
+  arena_mark_t mark = arena_mark(v->m->scratch);
+  i64 found = s->elems;
+  if (alike)
+    combine_alike(v, to, b);
+  else
+    found = combine_cut(v, to, b);
   arena_release(v->m->scratch, mark);
   return found == s->elems || not_covered(v, to, found);
 }
@@ -459,6 +491,7 @@ static bool make_partial(movement *v) {
     }
     arena_mark_t mark = arena_mark(v->m->scratch);
     buf *b = v->out->v->piece[k] = eval_buf(v->m, spot_bytes(op, k));
+    if (eval_is_dry(v->m)) continue;
     void *acc = NEWN(v->m->scratch, u64, op->at[k].elems);
     eval_fold_begin(acc, op->stored, op->at[k].elems, v->red);
     eval_store(b->data, op->stored, acc, op->at[k].elems);

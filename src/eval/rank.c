@@ -112,6 +112,7 @@ bool eval_gone(interp *m, u32 rank, loc where) {
 }
 
 bool eval_send(interp *m, u32 to, const buf *b, loc where) {
+  if (eval_is_dry(m)) return true;
   m->where.sends = to + 1;
   m->where.count++;
   errno = 0;
@@ -121,6 +122,7 @@ bool eval_send(interp *m, u32 to, const buf *b, loc where) {
 }
 
 bool eval_receive(interp *m, u32 from, buf *b, loc where) {
+  if (eval_is_dry(m)) return true;
   m->where.waits = from + 1;
   m->where.count++;
   errno = 0;
@@ -151,6 +153,7 @@ eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *lin
   r->m.link = &r->link;
   r->nparams = f->nparams, r->nresults = f->rets.n;
   eval_open(&r->m);
+  storage_new(&r->m);
   r->param = ZNEWN(r->m.stack, held, r->nparams + 1), r->result = ZNEWN(r->m.stack, held, r->nresults + 1);
   for (u32 k = 0; k < r->nresults; k++)
     r->result[k] = eval_held_new(&r->m, f->values.v[f->rets.v[k]].ty, (group){0});
@@ -206,8 +209,8 @@ static bool replaces(const eval_rank *r, const u32 *next) {
 
 static bool one_step(eval_rank *r, const u32 *next) {
   interp *m = &r->m;
-  if (!replaces(r, next)) return false;
-  if (m->record) record_step_begin(m->record);
+  const bool recorded = m->record && !eval_is_dry(m);
+  if (recorded) record_step_begin(m->record);
   for (u32 k = 0; k < r->nresults; k++) eval_held_drop(m, &r->result[k]);
   arena_mark_t mark = arena_mark(m->stack);
   held *args = ZNEWN(m->stack, held, r->nparams + 1), *results = ZNEWN(m->stack, held, r->nresults + 1);
@@ -223,7 +226,38 @@ static bool one_step(eval_rank *r, const u32 *next) {
   arena_release(m->stack, mark);
   for (u32 k = 0; ok && k < r->nparams; k++)
     if (next[k]) eval_held_share(&r->param[k], &r->result[next[k] - 1]);
-  if (ok && m->record) record_step_end(m->record);
+  if (ok && recorded) record_step_end(m->record);
+  return ok;
+}
+
+static held likeness(interp *m, const held *h) {
+  held x = *h;
+  if (h->elem) {
+    x.elem = NEWN(m->stack, held, h->n);
+    for (u32 k = 0; k < h->n; k++) x.elem[k] = likeness(m, &h->elem[k]);
+    return x;
+  }
+  x.piece = ZNEWN(m->stack, buf *, h->n);
+  for (u32 k = 0; k < h->n; k++) x.piece[k] = h->piece[k] ? storage_like(m, h->piece[k]) : NULL;
+  return x;
+}
+
+// A step without numbers, on likenesses of the parameters: what it asks for gets its places.
+static bool plan_storage(eval_rank *r, const u32 *next) {
+  interp *m = &r->m;
+  arena_mark_t mark = arena_mark(m->stack);
+  held *param = r->param, *result = r->result;
+  r->param = NEWN(m->stack, held, r->nparams + 1), r->result = NEWN(m->stack, held, r->nresults + 1);
+  storage_dry(m->storage);
+  for (u32 k = 0; k < r->nparams; k++) r->param[k] = likeness(m, &param[k]);
+  for (u32 k = 0; k < r->nresults; k++) r->result[k] = eval_held_new(m, result_type(r, k), (group){0});
+  const bool ok = one_step(r, next);
+  storage_plan(m->storage);
+  for (u32 k = 0; k < r->nparams; k++) eval_held_drop(m, &r->param[k]);
+  for (u32 k = 0; k < r->nresults; k++) eval_held_drop(m, &r->result[k]);
+  r->param = param, r->result = result;
+  arena_release(m->stack, mark);
+  if (ok) storage_take(m->storage);
   return ok;
 }
 
@@ -261,10 +295,27 @@ typedef struct {
 } stepping;
 static bool run_step(void *arg) {
   const stepping *s = arg;
-  return one_step(s->r, s->next);
+  storage_begin(s->r->m.storage);
+  const bool ok = one_step(s->r, s->next);
+  storage_end(s->r->m.storage);
+  return ok;
+}
+static bool run_plan(void *arg) {
+  const stepping *s = arg;
+  return plan_storage(s->r, s->next);
+}
+static bool known_storage(stepping *s) {
+  return replaces(s->r, s->next) && (storage_known(s->r->m.storage) ||
+                                     eval_rank_guard(s->r, run_plan, s, "for what a step holds at once"));
+}
+bool eval_rank_memory(eval_rank *r, const u32 *next, eval_memory *out) {
+  const bool ok = known_storage(&(stepping){r, next});
+  if (ok) *out = storage_memory(r->m.storage);
+  return ok;
 }
 bool eval_rank_step(eval_rank *r, const u32 *next) {
-  const bool ok = eval_rank_guard(r, run_step, &(stepping){r, next}, NULL);
+  stepping s = {r, next};
+  const bool ok = known_storage(&s) && eval_rank_guard(r, run_step, &s, NULL);
   if (ok) r->m.where.at = 0;
   return ok;
 }
