@@ -53,7 +53,7 @@ size_t arena_bytes(const arena *a);           // bytes taken from the system
 extern _Thread_local jmp_buf *base_oom;
 extern _Thread_local i64 base_fail_after; // fault injection: the n-th block allocation fails; 0 = off
 NORETURN void base_out_of_memory(size_t bytes);
-void base_trim(void); // gives memory that was freed back to the system, where malloc has kept it
+void base_trim(void);            // gives memory that was freed back to the system, where malloc has kept it
 void *base_malloc(size_t bytes); // malloc that obeys base_oom and base_fail_after
 
 #define NEW(a, T)      ((T *)arena_zalloc(a, sizeof(T)))
