@@ -161,6 +161,8 @@ const strategy *strategy_defaults(void); // the same
 // s with defaults for what is about `of`. A file says more than the order of tasks, so it stays.
 strategy strategy_without(const strategy *s, choice_subject of);
 strategy strategy_of_stages(const strategy *s); // without order and sends
+// s takes what `from` says of what stages compute and keep (STAGES), where that can be chosen beside its other rows.
+void strategy_take_stages(strategy *s, const strategy *from, bool train);
 // Are they the same but for what is about one of `of`, bits of subjects? A file is always compared, too.
 bool strategy_same_but(const strategy *x, const strategy *y, u32 of);
 u64 strategy_hash_but(const strategy *s, u32 of); // equal where that is true

@@ -300,6 +300,12 @@ strategy strategy_of_stages(const strategy *s) {
   return x;
 }
 
+void strategy_take_stages(strategy *s, const strategy *from, bool train) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (choice_get((choice_id)i)->of == CHOICE_OF_STAGES && choice_applies((choice_id)i, s, train))
+      s->of[i] = from->of[i];
+}
+
 bool strategy_same_but(const strategy *x, const strategy *y, u32 of) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_value *a = &x->of[i], *b = &y->of[i];

@@ -582,7 +582,7 @@ static bool draw(work *w) {
   hybrid_opts h = *w->o;
   h.s = strategy_of("dp=%u pp=%u mb=%u layers=%s", timed ? w->K / N : d, N, K, timed ? "auto" : "cost");
   if (h.said && h.said->of[CHOICE_layers].said) h.s.layers = w->s.layers;
-  h.s.recompute = w->s.recompute, h.s.grads = w->s.grads, h.s.materialise = w->s.materialise;
+  strategy_take_stages(&h.s, &w->s, h.train);
   plan cut = {.train = w->o->train};
   if (!policy_balance(w->pl, w->a, &h, &h.s)) return false;
   const u32 said = diag_count(w->c);

@@ -162,8 +162,7 @@ static bool find_times(times *x) {
     const u32 d = w->graph[g].d;
     const bool split = scope_splits(w->graph[g].scope);
     s[g] = strategy_of("dp=%u tp=%u mb=%u", split ? w->R : w->R * d, split ? d : 1, K);
-    s[g].recompute = w->s.recompute, s[g].grads = w->s.grads, s[g].tables = w->s.tables;
-    s[g].materialise = w->s.materialise;
+    strategy_take_stages(&s[g], &w->s, w->o->train);
     balance b = auto_open(w->pl, w->a, w->o, &s[g]);
     x->time[g] = ZNEWN(w->a, linear, x->m->nkinds);
     for (u32 kind = 0; kind < x->m->nkinds; kind++) {
@@ -298,7 +297,7 @@ static bool plain(const work *w) {
 static void share_plain(work *w, const char *how) {
   hybrid_opts h = *w->o;
   h.s = strategy_of("dp=%u mb=%u zero=%u dp.shares=%s", w->K, microbatches_of(w), w->s.zero.n, how);
-  h.s.recompute = w->s.recompute, h.s.grads = w->s.grads, h.s.materialise = w->s.materialise;
+  strategy_take_stages(&h.s, &w->s, h.train);
   if (!policy_balance(w->pl, w->a, &h, &h.s)) return;
   const u32 *part = h.s.dp_shares.nparts ? h.s.dp_shares.part : NULL;
   for (u32 k = 0; w->R == 1 && k < w->ngraphs; k++) w->graph[k].shares = part;

@@ -52,9 +52,8 @@ static const double *measure_on(const balance *b, u32 kind, u32 tp, i64 batch, i
   const double part = tp < b->s->tp.n ? 1.0 / b->s->tp.n : 1;
   if (machine_ranks_of_kind(b->m, 0, b->m->nranks, kind, tp, ranks) < tp) return NULL;
   h.s = strategy_default();
-  h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples), h.s.recompute = b->s->recompute;
-  h.s.grads = b->s->grads;
-  if (tp > 1) h.s.sp = b->s->sp, h.s.tables = b->s->tables;
+  h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples);
+  strategy_take_stages(&h.s, b->s, h.train);
   const planner_key key = {KEPT_TIMES, h.s, {kind, b->s->tp.n}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
@@ -367,7 +366,7 @@ static bool splits_at(const balance *b, arena *tmp, u32 n, const u32 *shares) {
   plan_axis axis = {.name = sym_of(p->c, "tp"), .size = n, .shares = shares};
   plan_mesh all = {.name = sym_of(p->c, "m"), .naxes = 1, .axis = {1}};
   plan pn = {.naxes = 1, .axes = &axis, .nmeshes = 1, .meshes = &all};
-  return n == 1 || policy_tensor(b->pl, tmp, &pn, 1, choice_is(CHOICE_tables, b->s->tables, "whole"));
+  return policy_split_tensors(b->pl, tmp, &pn, 1, b->s);
 }
 
 // Of every degree of a place.

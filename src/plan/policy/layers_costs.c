@@ -44,8 +44,8 @@ static i64 key_of(const layer_list *l) { return (i64)l->n << 2 | l->before << 1 
 static const double *kept_of_layers(const balance *b, const layer_list *l) {
   hybrid_opts h = *b->o;
   h.s = strategy_default(), h.said = NULL, h.no_order = true;
-  h.s.tp = b->s->tp, h.s.sp = b->s->sp, h.s.tables = b->s->tables, h.s.recompute = b->s->recompute;
-  h.s.mb.n = b->s->mb.n * b->s->dp.n;
+  h.s.tp = b->s->tp, h.s.mb.n = b->s->mb.n * b->s->dp.n;
+  strategy_take_stages(&h.s, b->s, h.train);
   const planner_key key = {KEPT_BYTES, h.s, {key_of(l)}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;

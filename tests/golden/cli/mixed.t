@@ -800,6 +800,15 @@ error[E0509]: sp needs a place with tp > 1; tp.stages leaves tp=1 at every place
      |                         ^
   hint: use larger numbers in tp.stages, or leave out sp
 [2]
+## layers=auto measures layers as the plan has them: with rows and columns over tp, and in parts.
+$ for s in auto cost; do heddle sim alphafold2 --batch 16 --train --dtype f16 --machine "2x8 v100 + 2x8 t4 ib=100Gb/s" --strategy "tp=16 pp=2 mb=16 axial recompute=full layers=$s" | grep -E "^(layers|time per step)"; done
+layers          28/20
+time per step   12.19 s
+layers          24/24
+time per step   14.88 s
+$ heddle sim gpt3-xl --batch 16 --train --dtype f16 --machine "1x1 v100 + 1x1 t4 eth=50Gb/s" --strategy "pp=2 mb=16 layers=auto coshard=8" | grep -E "^(layers|time per step)"
+layers          18/6
+time per step   6.374 s
 ## Layers are cut where little is sent, if links are slow: by computation alone 2/11 took 970 ms.
 $ heddle sim vgg16 --batch 32 --seq 224 --train --machine "1x1 p100 + 1x1 v100 ib=10Gb/s" --strategy "pp=2 layers=auto" | grep -E "^(plan|time per step)"
 plan            dp=1 tp=1 pp=2 layers=4/9
