@@ -221,6 +221,13 @@ prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_
 typedef const sim_ending *plan_find_ending(void *arg, const u32 *word, u32 n);
 prog *plan_probe_tasks(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers,
                        plan_find_ending *find, void *arg, plan_probed *out);
+// Time and bytes of a plan (price.c). By its stages: false, with or without diagnostics, where they are not enough to tell
+// (then they say nothing of whether the plan can be), or it is impossible. Whole: by its program; false and diagnostics: it
+// is impossible, or a price is missing. Everything but the result is in `tmp`.
+bool plan_price_stages(planner *pl, const plan *pn, cost_model *k, arena *tmp, const sim_opts *o,
+                       sim_pipe_result *r);
+bool plan_price_whole(planner *pl, const plan *pn, cost_model *k, arena *tmp, const sim_opts *o,
+                      sim_pipe_result *r);
 // In words, how the plan stores states, and its optimizer; all else of it that its probe depends on but whether
 // backwards are in two parts. How many; they are in `a`.
 u32 plan_states(arena *a, const plan *pn, const u32 **word);

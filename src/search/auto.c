@@ -36,32 +36,12 @@ static bool simulate(const finding *x, arena *tmp, const plan *pn, sim_pipe_resu
   ctx *c = planner_source(x->pl)->c;
   const sim_opts so = {
       .mode = SIM_FOLDED, .bytes = x->o->bytes, .peak_only = true, .steady = search_steady(x->o)};
+  const u32 before = diag_errors(c);
   if (plan_has_probe(pn) && x->o->bytes == SIM_BYTES_HEDDLE) {
-    plan_probed about;
-    const u32 before = diag_errors(c);
-    prog *probe = plan_probe(x->pl, pn, x->k, tmp, false, &about);
-    const sim_stages *st = probe ? sim_stages_of(c, tmp, probe, x->k, &so, &about.pipeline) : NULL;
-    u32 n;
-    const sim_order *order;
-    const sim_line *line =
-        st && plan_line(c, tmp, pn, &about.graph, &n, &order) ? sim_line_new(tmp, st, order, n) : NULL;
-    if (line) sim_pipe(st, tmp, line, r);
-    prog_free(probe);
-    if (line || diag_errors(c) > before) return line != NULL;
+    if (plan_price_stages(x->pl, pn, x->k, tmp, &so, r)) return true;
+    if (diag_errors(c) > before) return false;
   }
-  prog *d = plan_apply(x->pl, pn, x->k);
-  sim_result s;
-  const bool ok = d && sim_run(c, tmp, d, x->k, &so, &s);
-  if (ok)
-    *r = (sim_pipe_result){.makespan_ps = s.makespan_ps,
-                           .period_ps = s.period_ps,
-                           .peak_bytes = s.peak_bytes,
-                           .over_bytes = sim_over_bytes(&s, x->m),
-                           .utilisation = s.utilisation,
-                           .comm = s.comm,
-                           .bubble = s.bubble};
-  prog_free(d);
-  return ok;
+  return plan_price_whole(x->pl, pn, x->k, tmp, &so, r);
 }
 
 static bool fits(const finding *x, const sim_pipe_result *r) {

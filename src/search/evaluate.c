@@ -358,21 +358,7 @@ static void settle(const search *s, search_point *p, const sim_pipe_result *r) {
 static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn, sim_pipe_result *out) {
   const sim_opts so = {
       .mode = SIM_FOLDED, .bytes = s->o->bytes, .peak_only = true, .steady = search_steady(s->o)};
-  prog *d = plan_apply(w->pl, pn, w->k);
-  sim_result r;
-  bool ok = d && sim_run(w->c, a, d, w->k, &so, &r);
-  const sim_host h = ok ? sim_host_memory(&r, s->m) : (sim_host){0};
-  if (ok)
-    *out = (sim_pipe_result){.makespan_ps = r.makespan_ps,
-                             .host_over_bytes = MAX(h.bytes - h.usable_bytes, 0),
-                             .period_ps = r.period_ps,
-                             .peak_bytes = r.peak_bytes,
-                             .over_bytes = sim_over_bytes(&r, s->m),
-                             .utilisation = r.utilisation,
-                             .comm = r.comm,
-                             .bubble = r.bubble};
-  prog_free(d);
-  return ok;
+  return plan_price_whole(w->pl, pn, w->k, a, &so, out);
 }
 
 // What stages on one place share goes with the last task that uses it. By rows that is a task of the last

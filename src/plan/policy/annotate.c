@@ -684,11 +684,9 @@ static u64 hash_of_shares(const work *w) {
 static bool price(const work *w, candidate *x) {
   const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .steady = x->pn->train};
   arena *tmp = arena_new();
-  sim_result r;
-  prog *d = plan_apply(w->pl, x->pn, w->o->k);
-  const bool ok = d && sim_run(w->c, tmp, d, w->o->k, &so, &r);
-  if (ok) x->ps = r.period_ps, x->over = MAX(sim_over_bytes(&r, cost_model_machine(w->o->k)), 0);
-  prog_free(d);
+  sim_pipe_result r;
+  const bool ok = plan_price_whole(w->pl, x->pn, w->o->k, tmp, &so, &r);
+  if (ok) x->ps = r.period_ps, x->over = MAX(r.over_bytes, 0);
   arena_free(tmp);
   return ok;
 }

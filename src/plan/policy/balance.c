@@ -122,21 +122,11 @@ static double peak(const balance *b, i64 samples) {
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return *known;
   const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .cost = no_price};
-  ctx *c = planner_source(b->pl)->c;
   arena *tmp = arena_new();
-  double bytes = -1;
-  u32 n;
-  const sim_order *order;
-  plan_probed about;
+  sim_pipe_result r;
   const plan *pn = policy_hybrid(b->pl, tmp, &h);
-  prog *probe = pn ? plan_probe(b->pl, pn, b->o->k, tmp, false, &about) : NULL;
-  const sim_stages *st = probe ? sim_stages_of(c, tmp, probe, b->o->k, &so, &about.pipeline) : NULL;
-  if (st && plan_line(c, tmp, pn, &about.graph, &n, &order)) {
-    sim_pipe_result r;
-    const sim_line *l = sim_line_new(tmp, st, order, n);
-    if (l) sim_pipe(st, tmp, l, &r), bytes = (double)r.peak_bytes;
-  }
-  prog_free(probe);
+  const bool ok = pn && plan_price_stages(b->pl, pn, b->o->k, tmp, &so, &r);
+  const double bytes = ok ? (double)r.peak_bytes : -1;
   arena_free(tmp);
   planner_keep_times(b->pl, &key, &bytes, 1);
   return bytes;

@@ -103,6 +103,8 @@ typedef struct {
   const sim_stages *st; // its stages; NULL: there is none, or it is not known by them
 } dealing;
 
+static const sim_opts priced = {.mode = SIM_FOLDED, .peak_only = true};
+
 // By the stages of the plan, which are those of the one before if its probe has as many microbatches of each
 // replica. False: it is not known by them.
 static bool run_stages(dealing *d, arena *tmp, const plan *pn, sim_pipe_result *out) {
@@ -111,9 +113,8 @@ static bool run_stages(dealing *d, arena *tmp, const plan *pn, sim_pipe_result *
   for (u32 r = 0; r < d->n; r++) micro[r] = pn->replicas[r].micro;
   const sim_stages *st = d->st ? sim_stages_dealt(tmp, d->st, micro) : NULL;
   if (!st) {
-    const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
     prog *probe = plan_probe(d->pl, pn, d->o->k, d->a, false, &d->about);
-    st = d->st = probe ? sim_stages_of(c, d->a, probe, d->o->k, &so, &d->about.pipeline) : NULL;
+    st = d->st = probe ? sim_stages_of(c, d->a, probe, d->o->k, &priced, &d->about.pipeline) : NULL;
     prog_free(probe);
   }
   plan_graph g = d->about.graph;
@@ -125,19 +126,6 @@ static bool run_stages(dealing *d, arena *tmp, const plan *pn, sim_pipe_result *
   return l != NULL;
 }
 
-static bool run_whole(dealing *d, arena *tmp, const plan *pn, sim_pipe_result *out) {
-  prog *p = plan_apply(d->pl, pn, d->o->k);
-  sim_result r;
-  const bool ok = p && sim_run(planner_source(d->pl)->c, tmp, p, d->o->k,
-                               &(sim_opts){.mode = SIM_FOLDED, .peak_only = true}, &r);
-  if (ok)
-    *out = (sim_pipe_result){.makespan_ps = r.makespan_ps,
-                             .peak_bytes = r.peak_bytes,
-                             .over_bytes = sim_over_bytes(&r, cost_model_machine(d->o->k))};
-  prog_free(p);
-  return ok;
-}
-
 // ps of a step of the whole plan; one that fits is better than any that does not. INFINITY: there is no such plan.
 static double time_of(dealing *d, const u32 *micro) {
   arena *tmp = arena_new();
@@ -146,7 +134,7 @@ static double time_of(dealing *d, const u32 *micro) {
   const plan *pn = policy_hybrid(d->pl, tmp, &h);
   sim_pipe_result r;
   double ps = INFINITY;
-  if (pn && (run_stages(d, tmp, pn, &r) || run_whole(d, tmp, pn, &r))) {
+  if (pn && (run_stages(d, tmp, pn, &r) || plan_price_whole(d->pl, pn, d->o->k, tmp, &priced, &r))) {
     const bool over =
         h.memory_bytes > 0 ? r.peak_bytes > h.memory_bytes : !h.memory_bytes && r.over_bytes > 0;
     ps = (double)r.makespan_ps * (over ? 1e6 : 1);
