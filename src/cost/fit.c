@@ -12,7 +12,7 @@
 enum { LEAST_EVENTS = 5, FOLDS = 20 };
 static const double BEYOND = 2;
 
-void cost_event_kind(ctx *c, const machine *m, const cost_event *e, strbuf *b) {
+static void cost_event_kind(ctx *c, const machine *m, const cost_event *e, strbuf *b) {
   sb_put(b, op_row_of(e->op)->name);
   if (e->t) sb_fmt(b, " %s", dtype_name(e->t));
   if (e->where) {

@@ -74,7 +74,6 @@ const flight_stand *flight_stand_of(const flight *f, u32 group, u32 rank); // NU
 // Adds one dump. rank: of what its name says; TRACE_NONE: nothing. False and a diagnostic: it is no dump, or does not
 // say its rank either.
 bool flight_add(flight *f, sym file, u32 rank, const json *dump);
-bool flight_is_dump(const json *j);
 // A number, also as text. dflt: it is none.
 i64 flight_int(const json *j, i64 dflt);
 // Text of a file for reports, without control characters; 0: not text.

@@ -274,7 +274,7 @@ static bool read_entry(reading *r, const json *j, u32 order) {
 }
 
 // ---- dumps --------------------------------------------------------------------------------------------------------
-bool flight_is_dump(const json *j) {
+static bool is_dump(const json *j) {
   return json_get(j, "pg_config") || json_get(j, "pg_status") || json_get(j, "entries");
 }
 
@@ -297,7 +297,7 @@ bool flight_add(flight *f, sym file, u32 rank, const json *dump) {
   const loc at = loc_node(f->c, file, (sym){0}, (sym){0});
   const i64 said = flight_int(json_get(dump, "rank"), -1);
   if (said >= 0 && said < RANK_LIMIT) rank = (u32)said;
-  if (!flight_is_dump(dump) || (entries && entries->kind != JSON_ARR)) {
+  if (!is_dump(dump) || (entries && entries->kind != JSON_ARR)) {
     diag(f->c, E_TRACE, at, "this is no dump of PyTorch's flight recorder: it has no %s",
          entries ? "list of entries" : "pg_config and no entries");
     return false;

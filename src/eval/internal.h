@@ -127,7 +127,6 @@ int eval_member(const interp *m, group g, u32 rank); // -1: the rank is not in t
 static inline bool eval_mine(const interp *m, group g, u32 member) {
   return !m->link || eval_rank_of(m, g, member) == m->link->rank;
 }
-bool eval_gone(interp *m, u32 rank, loc where); // false, with E_PEER
 bool eval_send(interp *m, u32 to, const buf *b, loc where);
 bool eval_receive(interp *m, u32 from, buf *b, loc where); // as many bytes as b has; false, with E_PEER
 

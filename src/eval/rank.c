@@ -94,8 +94,8 @@ static void hint_memory(ctx *c) {
   diag_hint(c, "fewer ranks on this computer, a smaller --batch, or more microbatches (mb)");
 }
 
-// `where`, or what the rank is at.
-bool eval_gone(interp *m, u32 rank, loc where) {
+// False, with E_PEER at `where`, or what the rank is at.
+static bool gone(interp *m, u32 rank, loc where) {
   arena *a = arena_new();
   loc own = where;
   const char *what = eval_where_text(m->p, m->where.at, m->where.top, a, &own), *at = what ? ", at " : "";
@@ -116,9 +116,9 @@ bool eval_send(interp *m, u32 to, const buf *b, loc where) {
   m->where.sends = to + 1;
   m->where.count++;
   errno = 0;
-  const bool gone = m->link->send(m->link->arg, to, b->data, b->bytes);
+  const bool sent = m->link->send(m->link->arg, to, b->data, b->bytes);
   m->where.sends = 0;
-  return gone || eval_gone(m, to, where);
+  return sent || gone(m, to, where);
 }
 
 bool eval_receive(interp *m, u32 from, buf *b, loc where) {
@@ -129,7 +129,7 @@ bool eval_receive(interp *m, u32 from, buf *b, loc where) {
   const bool came = m->link->receive(m->link->arg, from, b->data, b->bytes);
   m->where.waits = 0;
   m->where.count++;
-  return came || eval_gone(m, from, where);
+  return came || gone(m, from, where);
 }
 
 // Pieces that pass as this rank's own; nobody writes to them.

@@ -68,7 +68,6 @@ bool law_fail(law_job *j, diag_id id, const char *fmt, ...) PRINTF_LIKE(3, 4); /
 
 // A new letter as a dimension; none if the extent is 1. Flags LAW_...; name 0 for unnamed.
 law_dim law_letter_new(law_job *j, i64 extent, u32 flags, char name);
-i64 law_dim_extent(const law_job *j, const law_dim *d);
 bool law_dim_push(law_dim *to, const law_dim *minor); // appends; false if there is no room
 static inline void law_term_push(law_term *t, law_dim d) { t->dim[t->nd++] = d; }
 

@@ -23,7 +23,7 @@ law_dim law_letter_new(law_job *j, i64 extent, u32 flags, char name) {
   return (law_dim){1, {(u8)j->nletters++}}; // too many: op_law refuses when it sees the count
 }
 
-i64 law_dim_extent(const law_job *j, const law_dim *d) {
+static i64 dim_extent(const law_job *j, const law_dim *d) {
   i64 n = 1;
   for (u32 i = 0; i < d->n; i++)
     if (!mul_i64(n, j->letter[d->f[i]].extent, &n)) return INT64_MAX; // refused as uncountable
@@ -99,7 +99,7 @@ bool law_matches(law_job *j, const law_term *t, u32 operand) {
   const shape *s = &j->opd[operand];
   if (!law_rank(j, operand, t->nd, t->nd)) return false;
   for (u32 d = 0; d < t->nd; d++) {
-    i64 want = law_dim_extent(j, &t->dim[d]);
+    i64 want = dim_extent(j, &t->dim[d]);
     if (s->dim[d] != want)
       return law_fail(j, E_SHAPE, "dimension %u of operand %u is %lld, the others ask for %lld", d,
                       operand + 1, (long long)s->dim[d], (long long)want);
@@ -378,7 +378,7 @@ static bool result_shape(law_job *j, const law_term *t, shape *s) {
   double n = 1;
   s->nd = t->nd;
   for (u32 d = 0; d < t->nd; d++) {
-    s->dim[d] = law_dim_extent(j, &t->dim[d]);
+    s->dim[d] = dim_extent(j, &t->dim[d]);
     n *= (double)MAX(s->dim[d], 1);
   }
   return n < 0x1p60 || law_fail(j, E_LIMIT, "the result has %.3g elements", n);

@@ -143,7 +143,6 @@ typedef struct {
 } optim_state;
 bool optim_state_find(const optim_opts *o, const shape *weight, u32 k, optim_state *out);
 bool optim_has_master(const optim_opts *o, dtype weight);
-dtype optim_state_type(dtype weight);
 // Emits one update: w and states in, new w and states out (results[0] = w', then states; OPTIM_STATES of
 // them, 0 where there is none). b->flags gets INSTR_UPDATE.
 void optim_emit(builder *b, const optim_opts *o, value w, value g, const value *state, value *results);

@@ -106,7 +106,7 @@ bool optim_find(const char *name, optimizer *out) {
   return false;
 }
 
-dtype optim_state_type(dtype weight) { return dtype_bytes(weight) < 4 ? DT_F32 : weight; }
+static dtype optim_state_type(dtype weight) { return dtype_bytes(weight) < 4 ? DT_F32 : weight; }
 bool optim_has_master(const optim_opts *o, dtype weight) {
   return o->master && dtype_kind_of(weight) == DK_FLOAT && dtype_bytes(weight) < 4;
 }

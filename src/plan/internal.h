@@ -188,8 +188,6 @@ void plan_no_way(const prog *p, loc where, const type_info *t, layout to);
 // Is an operand that microbatches have pieces of needed whole in time? Then says so, and why.
 bool plan_whole_in_time(const apply *x, const instr *in, u32 operand, layout have, layout need);
 
-attrset apply_attrs(apply *x, attrset a); // an attribute set of the source program in p
-
 // How a source function is to be sharded. in[]: layouts in which parameters arrive (LAYOUT_FREE: weights and
 // accumulators that take what their first consumer needs, plus the axes of storage[]); stored[] (or NULL):
 // weights whose splits over storage axes claim no role. demand[] (or NULL): layouts in which results must

@@ -32,7 +32,8 @@ typedef struct {
   group g;
 } sharding;
 
-attrset apply_attrs(apply *x, attrset s) {
+// An attribute set of the source program in p.
+static attrset attrs_here(apply *x, attrset s) {
   if (!s.i) return s;
   while (x->attr_map.n <= s.i) vec_push(x->a, &x->attr_map)->i = 0;
   if (x->attr_map.v[s.i].i) return x->attr_map.v[s.i];
@@ -617,7 +618,7 @@ static void shard_instr(sharding *s, u32 index) {
     const shape *sh = &val_type(x->src, s->f, in->res + k)->s;
     res[k] = type_tensor(x->p, sh, term_layout(s, l, &l->res[k], r, nr, 0, true), (group){0});
   }
-  finish(s, in, emit(&s->b, op, apply_attrs(x, in->at), opd, n, res, in->nres));
+  finish(s, in, emit(&s->b, op, attrs_here(x, in->at), opd, n, res, in->nres));
   if (!s->b.failed && !branch) sum_into_pieces(s, in, l);
 }
 

@@ -414,11 +414,6 @@ static void set_tasks(arena *a, u32 row, const sched_shape *shape, sched *s) {
   s->seq = seq;
 }
 
-const sched *sched_of(arena *a, u32 nstages, u32 nplaces, u32 nmicro, const u16 *place,
-                      const sched_seq *seq) {
-  return sched_of_replicas(a, nstages, nplaces, 1, &nmicro, place, NULL, seq);
-}
-
 void sched_set_micro(arena *a, sched *s, const u32 *micro) {
   bool equal = true;
   for (u32 r = 0; r < s->nreplicas; r++) {

@@ -175,11 +175,9 @@ const sched *sched_make_on(ctx *c, arena *a, const char *name, const sched_shape
 u64 sched_make_key(ctx *c, const char *name, const sched_shape *s, loc where,
                    void (*each)(void *arg, const sched_seq *seq), void *arg);
 
-// From sequences as they are, with one place for each stage: `place` has it. No edges are a chain; `forward`
-// may be NULL. Everything is copied. Nothing is checked: sched_check does.
-const sched *sched_of(arena *a, u32 nstages, u32 nplaces, u32 nmicro, const u16 *place, const sched_seq *seq);
-// The same of several replicas: micro[replica] microbatches, `place` by [replica * nstages + stage]. at (or NULL): all
-// places of a stage, likewise, in place of that.
+// From sequences as they are, as a chain: micro[replica] microbatches, the place of a stage by [replica * nstages + stage].
+// at (or NULL): all places of a stage, likewise, in place of that. Everything is copied. Nothing is checked: sched_check
+// does.
 const sched *sched_of_replicas(arena *a, u32 nstages, u32 nplaces, u32 nreplicas, const u32 *micro,
                                const u16 *place, const sched_places *at, const sched_seq *seq);
 // The same schedule of another graph of stages.

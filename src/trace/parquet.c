@@ -308,8 +308,8 @@ static u32 find(const parquet *p, const char *name) {
     if (!strcmp(sym_str(p->c, p->columns.v[k].name), name)) return k;
   return p->columns.n;
 }
-bool parquet_has(const parquet *p, const char *name) { return find(p, name) < p->columns.n; }
-const char *parquet_names(const parquet *p, arena *a) {
+// Of all columns, "step, start, ..".
+static const char *parquet_names(const parquet *p, arena *a) {
   strbuf b = {.a = a};
   assert(p->columns.v); // an index without columns is refused
   for (u32 k = 0; k < p->columns.n; k++)

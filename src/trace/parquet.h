@@ -16,8 +16,6 @@ typedef struct parquet parquet;
 // Of the n bytes of a file, which must stay. NULL and a diagnostic: it has no index that can be read.
 parquet *parquet_open(ctx *c, arena *a, sym file, const u8 *data, size_t n);
 u64 parquet_rows(const parquet *p); // below 2^32
-bool parquet_has(const parquet *p, const char *column);
-const char *parquet_names(const parquet *p, arena *a); // of all columns, "step, start, .."
 // One value for every row, in their order; `none` where a row has none. NULL and a diagnostic: there is no such column,
 // its values are of another kind, it is packed or written in a way that is not read, or its bytes are damaged.
 parquet_value *parquet_column(parquet *p, arena *a, const char *column, parquet_kind kind,

@@ -50,7 +50,7 @@ u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id) 
   return t->lanes.n - 1;
 }
 
-u32 trace_name_of(arena *a, trace *t, sym name) {
+static u32 name_of(arena *a, trace *t, sym name) {
   const u64 h = hash_u64(name.i, 1);
   for (u32 it = 0, k; hmap_next(&t->by_name, h, &it, &k);)
     if (t->names.v[k].i == name.i) return k;
@@ -75,7 +75,7 @@ u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps,
   if (t->n == t->cap) grow(a, t);
   const u32 e = t->n++;
   t->lane[e] = lane, t->start_ps[e] = start_ps, t->dur_ps[e] = dur_ps;
-  t->name[e] = trace_name_of(a, t, name);
+  t->name[e] = name_of(a, t, name);
   t->is[e] = (u8)is, t->flags[e] = 0;
   t->cause[e] = t->comm[e] = t->step[e] = t->microbatch[e] = t->chunk[e] = t->origin[e] = TRACE_NONE;
   t->match[e] = 0;

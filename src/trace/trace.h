@@ -152,9 +152,8 @@ typedef struct {
 // LEAVES: a communication that waits for nobody: it sends and goes on (trace_process.serial).
 enum { TRACE_COMM = 1, TRACE_BACKWARD = 2, TRACE_UPDATE = 4, TRACE_RECOMPUTE = 8, TRACE_LEAVES = 16 };
 
-// The number of the lane or name, made if need be.
+// The number of the lane, made if need be.
 u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id);
-u32 trace_name_of(arena *a, trace *t, sym name);
 u32 trace_origin_of(arena *a, trace *t, trace_origin x); // TRACE_NONE: nothing is said
 // One event more; its cause, comm, origin, step, microbatch, chunk are TRACE_NONE, its match and flags 0. Returns its number.
 u32 trace_add(arena *a, trace *t, trace_is is, u32 lane, sym name, i64 start_ps, i64 dur_ps);
