@@ -29,16 +29,16 @@ static bool has_states(const prog *p, const optim_opts *o) {
 
 // Choices that were said and are not in the plan: there is nothing of what they are about.
 static void tell_unused(heddle_program *p, const plan *pn, const hybrid_opts *h) {
-  static const choice_id rows[] = {CHOICE_recompute, CHOICE_sp, CHOICE_tables, CHOICE_grads, CHOICE_zero};
   ctx *c = p->o.s->c;
   const choice_set *zero = &h->said->of[CHOICE_zero];
   const strategy *s = &h->s;
   const bool stateless = s->zero.n == 1 && !has_states(p->p, &h->optim);
   if (zero->said && stateless)
     diag(c, W_IGNORED, zero->at, "zero=1 changes nothing: the optimizer has no states");
-  for (u32 k = 0; k < COUNT_OF(rows); k++) {
-    const choice_id id = rows[k];
-    if (id == CHOICE_zero && (stateless || !s->replicas.nparts)) continue;
+  for (u32 k = 0; k < CHOICE_COUNT; k++) {
+    const choice_id id = (choice_id)k;
+    if (id == CHOICE_zero ? stateless || !s->replicas.nparts : choice_get(id)->of != CHOICE_OF_STAGES)
+      continue;
     if (!h->said->of[id].said || choice_same(s->of[id], choice_default(id))) continue;
     arena *tmp = arena_new();
     hybrid_opts without = *h;
