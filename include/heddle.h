@@ -37,6 +37,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -645,6 +646,82 @@ void heddle_check_free(heddle_check *c);
 bool heddle_check_passed(const heddle_check *c);
 double heddle_check_worst(const heddle_check *c); // largest relative difference
 const char *heddle_check_report(heddle_check *c, heddle_format f);
+
+// ---- operators of your own ----------------------------------------------------------------------------------
+// A row beside those of `heddle ops`, for one session: program text, builders, plans, simulation and verification take
+// the operator as they take Heddle's own (docs/operators.md; examples/operators.c has three).
+//
+// What an operator is, is said by texts and three functions. The functions get all that they need and call nothing of
+// this header, so a shared object that has them need not be linked with the library.
+typedef struct {
+  const char *dtype;            // "bf16"; NULL: not told (flops)
+  uint32_t element_bytes;       // of it; 0: not told
+  uint32_t ndims;               // 8 at most
+  const int64_t *dims;          // extents of what this rank holds
+  const int64_t *whole;         // extents of the tensor that it is a part of; NULL: not told (flops, bytes)
+  const int64_t *const *index;  // index[d][i]: where element i along dimension d is in the whole; index[d] NULL: at i
+  void *data;                   // kernel: double for floats, int64_t for integers and bool; the last dimension fastest
+} heddle_piece;
+typedef struct {
+  const char *name;
+  double number;       // integers, too
+  uint32_t n;          // elements of a list; 0: it is a number
+  const int64_t *list;
+} heddle_attribute;
+typedef struct {
+  uint32_t noperands, nresults, nattributes;
+  const heddle_piece *operands, *results;
+  const heddle_attribute *attributes; // as the application has them, else as the row has them; others are not there
+} heddle_application;
+// The number of an attribute; `absent` where there is none.
+static inline double heddle_application_number(const heddle_application *x, const char *name, double absent) {
+  for (uint32_t k = 0; k < x->nattributes; k++)
+    if (!strcmp(x->attributes[k].name, name)) return x->attributes[k].number;
+  return absent;
+}
+
+typedef struct {
+  const char *name;     // small letters, digits, _: no operator of Heddle's, nor of this session
+  const char *operands; // their names, "gate, up": the gradient calls them so; 16 operands and results at most
+  const char *results;  // NULL: "y"
+  // A term for every operand and result, letters for dimensions: "...mk,...kn->...mn". Equal letters are one index. Small
+  // letters may be split, capitals stay whole. "...": leading dimensions, which broadcast. (2h): a dimension of two
+  // factors, the first one outermost; a number is an index of that extent and stays whole.
+  const char *law;
+  const char *types;      // NULL: "F->F", one type of floats; `heddle ops NAME` has those of others
+  const char *attributes; // "eps=1e-5 k! axes?": default, required, optional, of those that `heddle ops` knows; NULL: none
+  // A mark for every operand, the last one for all that follow: e, linear in it alone; j, linear jointly with the other
+  // j; -, not. Sums that are not complete pass where it is linear, others are completed before. NULL: "-"
+  const char *linear;
+  // How parts combine where a letter that a result lacks is split: "sum", "max", "min", "prod". NULL: such letters stay whole.
+  const char *reduction;
+  // Lines "%a = operator %x, %y {attribute, other=2}": %d_NAME is the gradient of an operand or a result, an attribute
+  // without a value is the application's. Operators are Heddle's, this one, or registered before. What is larger than its
+  // operand is summed over the dimensions that broadcast. "%d_x = none": the result does not change with x. "zero": none
+  // of them. NULL: it has no gradient, and a training step in which one has to pass is refused.
+  const char *gradient;
+  const char *about; // one line
+  bool product;      // priced as a matrix product, and what tensor parallelism splits first
+  bool positions;    // the kernel reads `whole` or `index`
+  uint32_t flops;    // floating-point operations for every point of the law: the product of its letters' extents
+  // The numbers of a rank's part: fills in the results, which do not overlap operands. False: it cannot. It may run on
+  // several threads at once. NULL: the operator is planned and priced, and refused where numbers are asked for.
+  bool (*kernel)(void *arg, const heddle_application *x);
+  // Instead of `flops`: of the whole application; a rank that computes a part of the points does that part of them.
+  double (*flops_of)(void *arg, const heddle_application *x);
+  // Bytes of device memory that a rank reads and writes. NULL: every operand once and every result once.
+  double (*bytes_of)(void *arg, const heddle_application *x);
+  void *arg;           // of these functions; it must be there as long as the session
+  const char *pytorch; // an expression for `heddle export`: "F.silu($0) * $1"; NULL: exports are refused
+} heddle_operator_row;
+// From now on the session knows the operator, and until it ends. Texts are copied. False and a diagnostic at the place of
+// the text that is wrong. 256 operators in all sessions of a process. Register before programs of the session are made
+// on other threads, which heddle_search_run waits for anyhow.
+bool heddle_operator_register(heddle_session *s, const heddle_operator_row *row);
+// What a shared object exports under the name "heddle_operators", for --operators: rows, and how many.
+typedef const heddle_operator_row *heddle_operator_rows(uint32_t *n);
+// Registers the rows of a shared object. It stays loaded. False and diagnostics.
+bool heddle_operators_load(heddle_session *s, const char *path);
 
 // ---- documentation from the tables ----------------------------------------------------------------------
 const char *heddle_docs_models(heddle_session *s, heddle_format f);                     // built-in models

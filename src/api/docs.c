@@ -15,8 +15,14 @@ const char *heddle_docs_models(heddle_session *s, heddle_format f) {
 const char *heddle_docs_choices(heddle_session *s, heddle_format f) {
   API_RETURN(const char *, NULL, s, table(s, f, report_choices));
 }
+static const char *operators(heddle_session *s, heddle_format f) {
+  arena *a = ctx_arena(s->c);
+  report *r = report_new(a);
+  report_ops(r, s->c, a);
+  return rendered(a, r, f);
+}
 const char *heddle_docs_operators(heddle_session *s, heddle_format f) {
-  API_RETURN(const char *, NULL, s, table(s, f, report_ops));
+  API_RETURN(const char *, NULL, s, operators(s, f));
 }
 const char *heddle_docs_diagnostics(heddle_session *s, heddle_format f) {
   API_RETURN(const char *, NULL, s, table(s, f, report_diagnostics));
@@ -33,9 +39,9 @@ const char *heddle_docs_machines(heddle_session *s, heddle_format f) {
 }
 
 opcode operator_find(heddle_session *s, const char *name) {
-  const opcode op = op_find(name, strlen(name));
+  const opcode op = op_named(s->c, name, strlen(name));
   if (op != OP_none) return op;
-  const char *near = op_near(name, strlen(name));
+  const char *near = op_near(s->c, name, strlen(name));
   diag(s->c, E_USAGE, (loc){0}, "unknown operator '%s'", name);
   if (near) diag_hint(s->c, "did you mean '%s'?", near);
   diag_hint(s->c, "`heddle ops` lists them");

@@ -137,6 +137,10 @@ typedef struct ctx ctx;
 ctx *ctx_new(void);
 void ctx_free(ctx *c);
 arena *ctx_arena(ctx *c); // lives as long as the session
+// What op/ keeps with a session: the operators that were registered with it (op/own.c). ctx_free calls `end`, if there
+// is one, before the memory goes.
+void ctx_keep(ctx *c, void *kept, void (*end)(void *kept));
+void *ctx_kept(const ctx *c); // NULL: nothing
 sym sym_of(ctx *c, const char *s);
 sym sym_ofn(ctx *c, const char *s, size_t n);
 sym sym_fmt(ctx *c, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -33,6 +33,8 @@ struct ctx {
   VEC(diag_rec) diag;
   VEC(diag_part_item) part;
   u32 errors;
+  void *kept; // ctx_keep
+  void (*end_kept)(void *);
 };
 
 char *arena_vprintf(arena *a, const char *fmt, va_list ap);

@@ -16,11 +16,15 @@ ctx *ctx_new(void) {
 
 void ctx_free(ctx *c) {
   if (!c) return;
+  if (c->end_kept) c->end_kept(c->kept);
   arena_free(c->diag_text);
   arena_free(c->a);
 }
 
 arena *ctx_arena(ctx *c) { return c->a; }
+
+void ctx_keep(ctx *c, void *kept, void (*end)(void *)) { c->kept = kept, c->end_kept = end; }
+void *ctx_kept(const ctx *c) { return c->kept; }
 
 sym sym_ofn(ctx *c, const char *s, size_t n) {
   if (!n) return (sym){0};

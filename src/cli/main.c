@@ -83,5 +83,5 @@ int main(int argc, char **argv) {
     fputs("error: out of memory\n", stderr);
     return EXIT_USER;
   }
-  return finish(x.s, c->run(&x));
+  return finish(x.s, (!x.operators || heddle_operators_load(x.s, x.operators)) && c->run(&x));
 }

@@ -160,6 +160,15 @@ static double share_of(const site *s, const law *l, const coords *c) {
   return share;
 }
 
+// What a function of an operator from outside says may be anything.
+static bool sane_work(cost_model *k, const site *s, const cost_event *e) {
+  const double most = 1e30;
+  if (e->flops >= 0 && e->flops < most && e->bytes >= 0 && e->bytes < most) return true;
+  diag(k->c, E_VALUE, s->i->where, "%s: its cost is %g floating-point operations and %g bytes", op_row_of(e->op)->name,
+       e->flops, e->bytes);
+  return false;
+}
+
 static bool fill_work(cost_model *k, const site *s, const coords *c, cost_event *e) {
   if (op_row_of(e->op)->flags & OPF_COMM) { // a copy on the device itself: shard, partial
     e->work = EFF_MOVE;
@@ -177,7 +186,7 @@ static bool fill_work(cost_model *k, const site *s, const coords *c, cost_event 
   const law *l = op_law(k->c, k->a, e->op, e->at, e->nopd, opd, &nres, res, s->i->where);
   if (l) event_work(e, l, share_of(s, l, c));
   arena_release(k->a, mark);
-  return l;
+  return l && sane_work(k, s, e);
 }
 
 bool compute_event(cost_model *k, const site *s, const coords *c, u16 kind, cost_info *out,

@@ -263,7 +263,7 @@ static void take_computation(text_reader *r, cost_event *e) {
 bool cost_event_parse(ctx *c, arena *a, const char *text, cost_event *out) {
   text_reader r = {.c = c, .a = a, .s = text};
   const size_t n = word_length(text);
-  *out = (cost_event){.op = n ? op_find(text, n) : OP_none};
+  *out = (cost_event){.op = n ? op_named(c, text, n) : OP_none};
   if (out->op == OP_none) return false;
   r.s += n;
   if (cost_op_moves(out->op))

@@ -46,6 +46,8 @@ void event_work(cost_event *e, const law *l, double share) {
   }
   e->bytes = read + written;
   e->flops = l ? op_flops(e->op, e->at, l) * share : 0;
+  const op_own *own = op_row_of(e->op)->own;
+  if (own && own->bytes) e->bytes = own->bytes(own, e->at, e->nopd, e->opd, e->nres, e->res);
   if (e->op == OP_opaque) {
     e->bytes = (double)attr_int(e->at, A_bytes, (i64)e->bytes);
     e->flops = (double)attr_int(e->at, A_flops, 0);

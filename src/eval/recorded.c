@@ -133,7 +133,8 @@ static trace_kind kind_of(const instr *i, u32 fn, u32 number) {
 static void describe_kinds(recorded *s, arena *a) {
   const prog *p = s->r->m->p;
   u32 nfuncs, n = 0, *order = ir_call_order(p, a, &nfuncs), *first = ZNEWN(a, u32, p->funcs.n);
-  sym *name = ZNEWN(a, sym, OP_COUNT + 1), *func_name = ZNEWN(a, sym, p->funcs.n);
+  const u32 step = op_limit(p->c); // behind the operators
+  sym *name = ZNEWN(a, sym, step + 1), *func_name = ZNEWN(a, sym, p->funcs.n);
   for (u32 k = 0; k < nfuncs; k++) first[order[k]] = n, n += func_get(p, (func){order[k]})->body.n;
   trace_kind *kind = NEWN(a, trace_kind, n + 1);
   for (u32 k = 0; k < nfuncs; k++) {
@@ -141,11 +142,11 @@ static void describe_kinds(recorded *s, arena *a) {
     for (u32 j = 0; j < f->body.n; j++) kind[first[order[k]] + j] = kind_of(&f->body.v[j], order[k], j + 1);
     func_name[order[k]] = f->name;
   }
-  kind[n] = (trace_kind){.what = OP_COUNT, .bytes = -1, .is = TRACE_STEP};
-  for (u32 k = OP_none + 1; k < OP_COUNT; k++) name[k] = sym_of(p->c, op_row_of(k)->name);
-  name[OP_COUNT] = sym_of(p->c, "step");
+  kind[n] = (trace_kind){.what = (u16)step, .bytes = -1, .is = TRACE_STEP};
+  op_names(p->c, name);
+  name[step] = sym_of(p->c, "step");
   s->first_kind = first, s->step_kind = n;
-  s->of.kind = kind, s->of.name = name, s->of.nnames = OP_COUNT + 1, s->of.func = func_name;
+  s->of.kind = kind, s->of.name = name, s->of.nnames = step + 1, s->of.func = func_name;
 }
 
 static const trace_task *tasks_of(const prog *p, arena *a) {

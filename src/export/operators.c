@@ -349,7 +349,9 @@ static bool no_row(writing *x) {
     return false;
   }
   py_refuse(w, x->i->where, "%s cannot be written in PyTorch", op_row_of((opcode)x->i->op)->name);
-  py_refuse_hint(w, first, "operators that can: docs/export.md");
+  const bool own = op_row_of((opcode)x->i->op)->own != NULL;
+  py_refuse_hint(w, first, own ? "register it with an expression: its member `pytorch` (docs/operators.md)"
+                               : "operators that can: docs/export.md");
   return false;
 }
 
@@ -357,6 +359,9 @@ bool py_operator(py_scope *s, const instr *i, strbuf *b) {
   writing x = {.s = s, .i = i, .at = attrs_get(s->w->p, i->at)};
   for (u32 k = 0; k < COUNT_OF(operators) && !x.row; k++)
     if (operators[k].op == i->op && is_for(&x, operators[k].where)) x.row = &operators[k];
+  const op_own *own = op_row_of((opcode)i->op)->own;
+  const op_text text = {.op = i->op, .where = "", .dims = "", .text = own ? own->pytorch : NULL, .in_pieces = ""};
+  if (text.text) x.row = &text;
   if (!x.row) return no_row(&x);
   find_dims(&x);
   const bool split = any_split(&x);

@@ -80,6 +80,7 @@ bool parse_group(parser *ps, group *out);                // "@m[pp=0]" or "@."
 bool parse_type(parser *ps, group dflt, type *out);      // on dflt where the text names no group
 bool parse_axes(parser *ps, u8 *axis, u32 cap, u32 *n);  // names with commas between, products expanded
 bool parse_attrs(parser *ps, attr *v, u32 *n);           // "{key=value, ...}"; v has room for A_COUNT
+bool parse_attr(parser *ps, attr *v, u32 *n);            // "key=value": one more of n
 bool parse_attr_list(parser *ps, attr *v, u32 *n);       // "key=value, ...", one at least
 bool parse_data(parser *ps, const shape *s, u32 *id);    // "[1, 2]", "$3" or "absent"
 bool parse_blob(parser *ps);                             // "$3 : type = elements"

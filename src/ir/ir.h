@@ -293,6 +293,22 @@ prog *ir_application(ctx *c, opcode op, const application_text *t);
 bool ir_read_type(prog *p, sym file, const char *text, type *out);
 bool ir_read_attributes(prog *p, arena *tmp, sym file, const char *text, attr *v, u32 *n);
 
+// ---- gradients of operators from outside, as text (formula.c) --------------------------------------------
+typedef struct formula formula;
+// Reads the text that the row of `op` has (op_own.gradient). NULL and diagnostics at its places.
+const formula *ir_read_formula(ctx *c, opcode op);
+// Gradients of which results those of the operands in `want` depend on.
+void ir_formula_needs(const formula *f, arena *tmp, const bool *want, bool *dy);
+typedef struct {
+  attrs at;         // of the application
+  const value *x;   // operands
+  value y;          // first result
+  const value *dy;  // gradients of results; those that are needed are there
+  const bool *want; // of operands
+} formula_use;
+// dx[k]: what the formula says, of whatever shape; 0: nothing, or not wanted.
+void ir_build_formula(const formula *f, builder *b, arena *tmp, const formula_use *u, value *dx);
+
 // ---- layouts through an operator -------------------------------------------------------------------------
 // Layouts of the results of a compute operator. A letter that one operand splits is split at the same stride
 // over the same axis in every operand that has it; the result has it there, or is partial with the row's

@@ -45,7 +45,7 @@ static sym key_sym(u64 key) { return (sym){(u32)key}; }
 static sym key_name(u64 key) { return (sym){key >> 40 ? 0 : (u32)key}; }
 
 static bool unknown_op(parser *ps) {
-  const char *near = op_near(ps->l.name, ps->l.len);
+  const char *near = op_near(ps->c, ps->l.name, ps->l.len);
   diag(ps->c, E_NAME, lex_loc(&ps->l), "unknown operator '%s'", sym_str(ps->c, lex_sym(&ps->l)));
   if (near)
     diag_hint(ps->c, "did you mean '%s'?", near);
@@ -446,7 +446,7 @@ static bool instruction(reader *r) {
   b.g = r->in->dflt;
   b.scope = r->open.n ? r->open.v[r->open.n - 1] : 0;
   b.where = lex_loc(&ps->l);
-  opcode op = ps->l.kind == TOK_NAME ? op_find(ps->l.name, ps->l.len) : OP_none;
+  opcode op = ps->l.kind == TOK_NAME ? op_named(ps->c, ps->l.name, ps->l.len) : OP_none;
   if (op == OP_none) return ps->l.kind == TOK_NAME ? unknown_op(ps) : parse_error(ps, "an operator");
   lex_next(&ps->l);
   if (op == OP_call ? !callee(r, &to) : at_value(ps) && !operands(r, 0)) return false;

@@ -352,22 +352,27 @@ static bool unknown_attr(parser *ps) {
   return false;
 }
 
+bool parse_attr(parser *ps, attr *v, u32 *n) {
+  attr_key key = ps->l.kind == TOK_NAME ? attr_find(ps->l.name, ps->l.len) : A_NONE;
+  if (key == A_NONE && ps->l.kind == TOK_NAME) return unknown_attr(ps);
+  if (key == A_NONE) return parse_error(ps, "the name of an attribute");
+  for (u32 k = 0; k < *n; k++)
+    if (v[k].key == key) {
+      diag(ps->c, E_ATTR, lex_loc(&ps->l), "%s is given twice", attr_name(key));
+      return false;
+    }
+  lex_next(&ps->l);
+  attr a = {.key = (u16)key, .kind = (u8)attr_kind_of(key)};
+  a.u.i = 0;
+  if (!parse_expect(ps, '=') || !attr_value(ps, v, *n, &a)) return false;
+  v[(*n)++] = a;
+  return true;
+}
+
 bool parse_attr_list(parser *ps, attr *v, u32 *n) {
   *n = 0;
   do {
-    attr_key key = ps->l.kind == TOK_NAME ? attr_find(ps->l.name, ps->l.len) : A_NONE;
-    if (key == A_NONE && ps->l.kind == TOK_NAME) return unknown_attr(ps);
-    if (key == A_NONE) return parse_error(ps, "the name of an attribute");
-    for (u32 k = 0; k < *n; k++)
-      if (v[k].key == key) {
-        diag(ps->c, E_ATTR, lex_loc(&ps->l), "%s is given twice", attr_name(key));
-        return false;
-      }
-    lex_next(&ps->l);
-    attr a = {.key = (u16)key, .kind = (u8)attr_kind_of(key)};
-    a.u.i = 0;
-    if (!parse_expect(ps, '=') || !attr_value(ps, v, *n, &a)) return false;
-    v[(*n)++] = a;
+    if (!parse_attr(ps, v, n)) return false;
   } while (parse_take(ps, ','));
   return true;
 }

@@ -441,6 +441,7 @@ prog *prog_clone(const prog *p, ctx *c) {
   arena *a = arena_new();
   prog *q = arena_dup(a, p, sizeof *p);
   translation t = {p->c, c};
+  op_share(c, p->c);
   loc last = {0}, last_to = {0};
   q->c = c;
   q->a = a;

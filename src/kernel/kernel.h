@@ -9,7 +9,7 @@
 #define HEDDLE_KERNEL_H
 #include "op/op.h"
 
-typedef struct {
+typedef struct ker_tensor {
   dtype t;
   u32 nd;
   i64 dim[DIMS_MAX];          // extents of the piece

@@ -162,7 +162,7 @@ static void narrow(ker_tensor *to, const ker_tensor *from) {
 }
 
 bool kernel_run(ctx *c, const ker_args *k, loc where) {
-  u8 id = kernel_of[k->op];
+  u8 id = k->op < OP_COUNT ? kernel_of[k->op] : KER_own;
   if (id == KER_ELSEWHERE) {
     diag(c, E_VERIFY, where, "%s is not computed on one rank", op_row_of(k->op)->name);
     return false;

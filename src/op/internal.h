@@ -15,11 +15,15 @@ typedef struct {
   bool (*fn)(law_job *);
 } law_row;
 
-enum { TEXT_TERMS = 8, TEXT_LETTERS = 4, TYPE_TOKENS = 8 };
+enum { TEXT_TERMS = 16, TEXT_DIMS = DIMS_MAX, TEXT_FACTORS = 4, TEXT_NUMBER = 128, TYPE_TOKENS = 16 };
+typedef struct {
+  u8 n;
+  u8 f[TEXT_FACTORS]; // major first: a letter, or TEXT_NUMBER + an extent
+} text_dim;
 typedef struct {
   bool dots; // leading dimensions, aligned at the right, broadcasting
-  u8 n;      // letters after them
-  char letter[TEXT_LETTERS];
+  u8 n;      // dimensions after them
+  text_dim dim[TEXT_DIMS];
 } text_term;
 
 // Tokens of a dtype rule: a capital letter is a variable of a class, the rest are exact. See ops.def.
@@ -36,6 +40,10 @@ typedef struct {
   u8 use[A_COUNT]; // USE_... of every attribute
 } row_code;
 const row_code *row_code_of(opcode op);
+// Compiles a row's texts. NULL, or what is wrong, at which place of which text ("law", "types", "attributes").
+const char *row_compile(row_code *rc, const op_row *r, const char **text, const char **at);
+// The slot of an opcode beyond the table, for own.c.
+void row_put(opcode op, const op_row *r, const row_code *rc);
 
 // The next word of an attribute specification "axis=-1 axes? perm!". False at the end.
 typedef struct {

@@ -149,6 +149,71 @@ static bool text_dots(law_job *j, const row_code *rc, u32 *lead) {
   return true;
 }
 
+// What letters, and numbers, of a law in letters are so far.
+enum { TEXT_SEEN = 2 * 26 + TEXT_NUMBER };
+typedef struct {
+  u32 n;
+  struct {
+    u8 name;
+    i64 extent;
+    law_dim dim;
+  } v[TEXT_SEEN];
+} seen_letters;
+
+static u32 seen_find(const seen_letters *seen, u8 name) {
+  u32 s = 0;
+  while (s < seen->n && seen->v[s].name != name) s++;
+  return s;
+}
+
+static const law_dim *seen_add(law_job *j, seen_letters *seen, u8 name, i64 extent) {
+  const bool number = name >= TEXT_NUMBER;
+  const u32 flags = number ? LAW_WHOLE | LAW_FIXED : name < 'a' ? LAW_WHOLE : 0;
+  const char shown = !number ? (char)name : name < TEXT_NUMBER + 10 ? (char)('0' + name - TEXT_NUMBER) : 0;
+  seen->v[seen->n].name = name, seen->v[seen->n].extent = extent;
+  seen->v[seen->n].dim = law_letter_new(j, extent, flags, shown);
+  return &seen->v[seen->n++].dim;
+}
+
+// The extent of a factor, where it is a number, was seen, or is a dimension of an operand by itself.
+static bool factor_extent(const law_job *j, const row_code *rc, const seen_letters *seen, u8 name, i64 *out) {
+  const u32 s = seen_find(seen, name);
+  if (name >= TEXT_NUMBER) return *out = name - TEXT_NUMBER, true;
+  if (s < seen->n) return *out = seen->v[s].extent, true;
+  for (u32 k = 0; k < rc->nopd; k++)
+    for (u32 i = 0; i < rc->term[k].n; i++)
+      if (rc->term[k].dim[i].n == 1 && rc->term[k].dim[i].f[0] == name)
+        return *out = j->opd[k].dim[j->opd[k].nd - rc->term[k].n + i], true;
+  return false;
+}
+
+// Factors of dimension d of term k; of at most one of them the extent follows from the others (own.c has seen to that).
+static bool text_group(law_job *j, const row_code *rc, seen_letters *seen, u32 k, const text_dim *x, u32 d) {
+  const bool opd = k < rc->nopd;
+  const i64 whole = opd ? j->opd[k].dim[d] : 0;
+  law_dim *to = opd ? &j->l->opd[k].dim[d] : &j->l->res[k - rc->nopd].dim[d];
+  i64 known = 1, e, left = 1;
+  bool open = false;
+  for (u32 i = 0; i < x->n; i++)
+    if (factor_extent(j, rc, seen, x->f[i], &e))
+      known = mul_sat(known, e);
+    else
+      open = true;
+  if (opd && open && (!known || whole % known))
+    return law_fail(j, E_SHAPE, "dimension %u of operand %u is %lld, not a multiple of %lld", d, k + 1,
+                    (long long)whole, (long long)known);
+  if (opd && !open && known != whole)
+    return law_fail(j, E_SHAPE, "dimension %u of operand %u is %lld, its factors make %lld", d, k + 1,
+                    (long long)whole, (long long)known);
+  if (opd && open) left = whole / known;
+  for (u32 i = 0; i < x->n; i++) {
+    if (!factor_extent(j, rc, seen, x->f[i], &e)) e = left;
+    const u32 s = seen_find(seen, x->f[i]);
+    law_dim_push(to, s < seen->n ? &seen->v[s].dim : seen_add(j, seen, x->f[i], e));
+  }
+  return true;
+}
+
 static bool law_text(law_job *j, const row_code *rc) {
   law *l = j->l;
   u32 lead;
@@ -158,29 +223,26 @@ static bool law_text(law_job *j, const row_code *rc) {
     l->opd[k].nd = j->opd[k].nd;
   }
   if (!text_dots(j, rc, &lead)) return false;
-  struct {
-    char name;
-    i64 extent;
-    law_dim dim;
-  } seen[TEXT_TERMS * TEXT_LETTERS];
-  u32 nseen = 0;
+  seen_letters seen;
+  seen.n = 0;
   for (u32 k = 0; k < rc->nopd + rc->nres; k++) {
     const text_term *t = &rc->term[k];
     law_term *lt = k < rc->nopd ? &l->opd[k] : &l->res[k - rc->nopd];
     if (k >= rc->nopd) lt->nd = (t->dots ? lead : 0) + t->n;
+    if (lt->nd > DIMS_MAX) return law_result_rank(j, lt->nd);
     for (u32 i = 0; i < t->n; i++) {
-      u32 s = 0, d = lt->nd - t->n + i;
-      while (s < nseen && seen[s].name != t->letter[i]) s++;
-      if (s == nseen) {
-        assert(k < rc->nopd); // a result has no letter of its own
-        i64 e = j->opd[k].dim[d];
-        seen[nseen].name = t->letter[i], seen[nseen].extent = e;
-        seen[nseen++].dim = law_letter_new(j, e, t->letter[i] < 'a' ? LAW_WHOLE : 0, t->letter[i]);
-      } else if (k < rc->nopd && j->opd[k].dim[d] != seen[s].extent) {
-        return law_fail(j, E_SHAPE, "extents of %c differ: %lld against %lld", t->letter[i],
-                        (long long)seen[s].extent, (long long)j->opd[k].dim[d]);
+      const u32 d = lt->nd - t->n + i;
+      const u8 name = t->dim[i].f[0];
+      if (t->dim[i].n > 1 || name >= TEXT_NUMBER) {
+        if (!text_group(j, rc, &seen, k, &t->dim[i], d)) return false;
+        continue;
       }
-      lt->dim[d] = seen[s].dim;
+      const u32 s = seen_find(&seen, name);
+      if (s < seen.n && k < rc->nopd && j->opd[k].dim[d] != seen.v[s].extent)
+        return law_fail(j, E_SHAPE, "extents of %c differ: %lld against %lld", name,
+                        (long long)seen.v[s].extent, (long long)j->opd[k].dim[d]);
+      assert(s < seen.n || k < rc->nopd); // a result has no letter of its own
+      lt->dim[d] = s < seen.n ? seen.v[s].dim : *seen_add(j, &seen, name, j->opd[k].dim[d]);
     }
   }
   return true;
@@ -386,7 +448,7 @@ static bool result_shape(law_job *j, const law_term *t, shape *s) {
 
 const law *op_law(ctx *c, arena *a, opcode op, attrs at, u32 nopd, const shape *opd, u32 *nres, shape *res,
                   loc where) {
-  assert(op > OP_none && op < OP_COUNT);
+  assert(op > OP_none && op < OP_ROWS);
   const row_code *rc = row_code_of(op);
   law_job j;
   j.c = c, j.a = a, j.row = op_row_of(op), j.at = at, j.nopd = nopd, j.opd = opd, j.where = where,
@@ -408,7 +470,7 @@ const law *op_law(ctx *c, arena *a, opcode op, attrs at, u32 nopd, const shape *
   l->nletters = j.nletters;
   l->lin = linearity(&j, op, res);
   bool rounded = op == OP_reduce_mean && *l->lin == '-'; // a mean of integers is not the sum of parts' means
-  if (rc->law && (j.row->red == RED_NONE || rounded)) keep_contracted_whole(&j);
+  if ((rc->law || j.row->own) && (j.row->red == RED_NONE || rounded)) keep_contracted_whole(&j);
   for (u32 r = 0; r < j.nres; r++)
     if (!result_shape(&j, &l->res[r], &res[r])) return NULL;
   l->letter = arena_dup(a, j.letter, j.nletters * sizeof *j.letter);
@@ -422,7 +484,23 @@ double law_points(const law *l) {
   return n;
 }
 
+static shape term_shape(const law *l, const law_term *t) {
+  shape s = {.nd = t->nd};
+  for (u32 d = 0; d < t->nd; d++) {
+    s.dim[d] = 1;
+    for (u32 i = 0; i < t->dim[d].n; i++) s.dim[d] *= l->letter[t->dim[d].f[i]].extent;
+  }
+  return s;
+}
+
+static double own_flops(const op_own *o, attrs at, const law *l) {
+  shape s[TEXT_TERMS];
+  for (u32 k = 0; k < l->nopd + l->nres; k++)
+    s[k] = term_shape(l, k < l->nopd ? &l->opd[k] : &l->res[k - l->nopd]);
+  return o->flops(o, at, l->nopd, s, l->nres, s + l->nopd);
+}
+
 double op_flops(opcode op, attrs at, const law *l) {
-  (void)at;
-  return op_row_of(op)->flops * law_points(l);
+  const op_row *row = op_row_of(op);
+  return row->own && row->own->flops ? own_flops(row->own, at, l) : row->flops * law_points(l);
 }

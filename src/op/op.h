@@ -65,7 +65,8 @@ typedef enum {
 #define OP(name, ...) OP_##name,
 #include "op/ops.def"
 #undef OP
-  OP_COUNT
+  OP_COUNT,
+  OP_ROWS = OP_COUNT + 256 // beyond the table: rows that sessions have of their own (own.c)
 } opcode;
 
 enum {               // row flags
@@ -89,15 +90,18 @@ typedef struct {
   reduction red;       // how contracted letters combine
   u32 flops;           // per point of the iteration space
   u32 flags;
-  const char *grad; // name of its gradient's rule; "zero": zero almost everywhere, "no": none
+  const char *grad; // name of its gradient's rule; "zero": zero almost everywhere, "no": none; "own": a formula
   const char *doc;
+  const struct op_own *own; // what an operator from outside the table has beside its row; NULL: it is in the table
 } op_row;
 const op_row *op_row_of(opcode op);
 const char *op_law_text(opcode op);   // the law in letters; NULL: it has none (call)
 const char *op_split_text(opcode op); // what may be split, in words; NULL: its letters say it
+bool op_takes(opcode op, attr_key k); // has its row the attribute?
 dtype op_operand_type(opcode op, u32 operand, dtype usual); // by its types; `usual` where they leave it open
-opcode op_find(const char *name, size_t n);                 // OP_none if unknown
-const char *op_near(const char *name, size_t n);            // what was meant; NULL: none is near
+opcode op_find(const char *name, size_t n);                 // of the table; OP_none if unknown
+opcode op_named(const ctx *c, const char *name, size_t n);  // of the table or of the session's own
+const char *op_near(const ctx *c, const char *name, size_t n); // what was meant, of all of these; NULL: none is near
 void op_doc(opcode op, strbuf *out);                        // the row as a manual page
 
 // ---- shapes and laws -----------------------------------------------------------------------------------
@@ -195,6 +199,41 @@ typedef struct {
   const char *shapes, *attributes;
 } op_example;
 op_example op_example_of(arena *a, opcode op);
+
+// ---- operators from outside the table (own.c) ------------------------------------------------------------
+// A row like those of ops.def, which belongs to one session: programs of others do not know its name. It stays until
+// the session ends. Only numbers are common to the process: an opcode names a row whoever asks, on any thread, so that
+// nothing but names has to know the session. Numbers differ between runs of several sessions: nothing prints, hashes or
+// sorts by them but in the order in which one session registered.
+struct ker_tensor;
+typedef struct op_own op_own;
+struct op_own {
+  const char *const *operand, *const *result; // names of operands and results
+  const char *gradient;                       // text of the formula; NULL: none
+  const struct formula *formula;              // of it, read (ir.h)
+  const char *pytorch;                        // expression, as in export/operators.def; NULL: none
+  // Its numbers: elements are f64 or i64. False: it cannot. NULL: there is none.
+  bool (*kernel)(const op_own *o, attrs at, u32 nopd, const struct ker_tensor *opd, u32 nres,
+                 struct ker_tensor *res);
+  // Floating-point operations of the whole application, whose element types are not told; bytes that a rank moves for the
+  // extents that it has. NULL: by the row, operands read and results written once.
+  double (*flops)(const op_own *o, attrs at, u32 nopd, const shape *opd, u32 nres, const shape *res);
+  double (*bytes)(const op_own *o, attrs at, u32 nopd, const shape *opd, u32 nres, const shape *res);
+  const void *of; // for these functions
+};
+// Of `row` the law (in letters), lin, types, attrs, red, flops, flags and doc; names of operands and results with commas
+// between say how many there are. Texts are copied. OP_none and a diagnostic E_OPERATOR where something is wrong.
+opcode op_register(ctx *c, const op_row *row, const char *operands, const char *results, const op_own *own);
+void op_unregister(ctx *c, opcode op);                     // the latest of the session, which no program has
+void op_set_formula(opcode op, const struct formula *f);   // read after the row, whose name it may have
+void op_share(ctx *to, const ctx *from);                   // names of `from` are known in `to`, which ends before it
+u32 op_own_count(const ctx *c);
+u32 op_limit(const ctx *c); // one past the largest opcode that the session knows
+void op_names(ctx *c, sym *name); // by opcode, of op_limit(c); cleared before
+opcode op_own_at(const ctx *c, u32 index); // in the order in which they were registered
+// The value of an attribute that the application leaves out, by the row "name=value". In `list` at most `most`; their
+// number, 0: there is no such value.
+u32 op_default(opcode op, attr_key k, double *list, u32 most);
 
 // ---- collectives: one row each (docs, cost, evaluation read it) -----------------------------------------
 // in/out: what the named axes do in the operand's and the result's layout: R replicated, V partial, D split,

@@ -7,10 +7,11 @@
 #include "op/internal.h"
 #include <pthread.h>
 
-static const op_row rows[OP_COUNT] = {
-    [OP_none] = {"none", 0, 0, 0, "", "", "", "", RED_NONE, 0, 0, "no", ""},
+// Rows beyond OP_COUNT are put in by own.c: so looking up a row is the same for all of them.
+static op_row rows[OP_ROWS] = {
+    [OP_none] = {"none", 0, 0, 0, "", "", "", "", RED_NONE, 0, 0, "no", "", NULL},
 #define OP(name, min, max, res, law, lin, types, attrs, red, flops, flags, kernel, grad, doc)                \
-  [OP_##name] = {#name, min, max, res, law, lin, types, attrs, red, flops, flags, #grad, doc},
+  [OP_##name] = {#name, min, max, res, law, lin, types, attrs, red, flops, flags, #grad, doc, NULL},
 #include "op/ops.def"
 #undef OP
 };
@@ -27,7 +28,7 @@ static const coll_row colls[] = {
 #undef COLL
 };
 
-static row_code code[OP_COUNT];
+static row_code code[OP_ROWS];
 enum { NAME_SLOTS = 512 };
 static u16 by_name[NAME_SLOTS]; // open addressing; 0 = free
 static_assert(OP_COUNT * 2 < NAME_SLOTS, "the table of names stays at most half full");
@@ -55,57 +56,87 @@ bool attr_spec_next(const char **text, attr_spec *out) {
   return true;
 }
 
-static void compile_attrs(row_code *rc, const char *text) {
+static const char *compile_attrs(row_code *rc, const char *text, const char **at) {
   attr_spec a;
-  while (attr_spec_next(&text, &a)) {
-    attr_key k = attr_find(a.name, a.name_len);
-    assert(k != A_NONE && rc->use[k] == USE_NO &&
-           (a.mark == '=' || a.value_len == 0 || attr_kind_of(k) == AK_STR));
+  while (*at = text, attr_spec_next(&text, &a)) {
+    *at = a.name;
+    const attr_key k = attr_find(a.name, a.name_len);
+    if (!a.name_len || k == A_NONE) return "no such attribute: `heddle ops` has pages that list them";
+    if (!a.mark || (a.mark != '=' && a.value_len && attr_kind_of(k) != AK_STR))
+      return "an attribute is name=value, name? (optional) or name! (required)";
+    if (a.mark == '=' && !a.value_len) return "the value is missing";
+    if (rc->use[k] != USE_NO) return "the attribute is there twice";
     rc->use[k] = a.mark == '!' ? USE_REQUIRED : USE_OPTIONAL;
     rc->required += a.mark == '!';
   }
+  return NULL;
 }
 
-static u8 type_token(const char *s, size_t n) {
-  if (n == 1 && strchr("TUVFGHNMIJL", *s)) return (u8)*s;
-  if (n == 4 && !memcmp(s, "attr", 4)) return TY_ATTR;
-  if (n == 4 && !memcmp(s, "each", 4)) return TY_EACH;
-  dtype t = dtype_find(s, n);
-  assert(t != DT_NONE);
-  return (u8)(TY_EXACT | t);
+static bool type_token(const char *s, size_t n, u8 *out) {
+  if (n == 1 && strchr("TUVFGHNMIJL", *s)) return *out = (u8)*s, true;
+  if (n == 4 && !memcmp(s, "attr", 4)) return *out = TY_ATTR, true;
+  if (n == 4 && !memcmp(s, "each", 4)) return *out = TY_EACH, true;
+  const dtype t = dtype_find(s, n);
+  *out = (u8)(TY_EXACT | t);
+  return t != DT_NONE;
 }
 
-static void compile_types(row_code *rc, const char *s) {
+static const char *compile_types(row_code *rc, const char *s, const char **at) {
   const char *arrow = strstr(s, "->");
   if (!arrow) arrow = s; // "each" and rows without a law: nothing before an arrow
   while (*s) {
     if (!strncmp(s, "->", 2)) s += 2;
     size_t n = strcspn(s, ",-");
+    *at = s;
     if (!n) break;
-    assert(rc->type_opd + rc->type_res < TYPE_TOKENS);
-    rc->type[rc->type_opd + rc->type_res] = type_token(s, n);
+    if (rc->type_opd + rc->type_res == TYPE_TOKENS) return "more than 16 types";
+    if (!type_token(s, n, &rc->type[rc->type_opd + rc->type_res]))
+      return "neither an element type nor one of F G H (floats), N M (numbers), I J (integers), T U V (any)";
     *(s < arrow ? &rc->type_opd : &rc->type_res) += 1;
     s += n;
     s += *s == ',';
   }
+  return NULL;
 }
 
-static void compile_text(row_code *rc, const char *s) {
-  const char *arrow = strstr(s, "->");
-  assert(arrow);
+// One dimension: a letter, or factors in parentheses.
+static const char *compile_dim(text_dim *x, const char **s) {
+  const bool several = **s == '(';
+  *s += several;
+  do {
+    u32 number = 0;
+    *s += strspn(*s, " ");
+    while (several && **s >= '0' && **s <= '9' && number < TEXT_NUMBER) number = number * 10 + (u32)(*(*s)++ - '0');
+    const bool letter = !number && ((**s >= 'a' && **s <= 'z') || (**s >= 'A' && **s <= 'Z'));
+    if (!letter && !number) return several ? "a letter or a number is missing" : "a letter is missing";
+    if (number == 1 || number >= TEXT_NUMBER) return "a number is 2 to 127";
+    if (x->n == TEXT_FACTORS) return "more than 4 factors in one dimension";
+    x->f[x->n++] = letter ? (u8) * (*s)++ : (u8)(TEXT_NUMBER + number);
+    *s += several ? strspn(*s, " ") : 0;
+  } while (several && **s && **s != ')');
+  if (several && *(*s)++ != ')') return "the ) is missing";
+  return NULL;
+}
+
+static const char *compile_text(row_code *rc, const char *s, const char **at) {
+  const char *arrow = strstr(s, "->"), *wrong = NULL;
+  *at = s + strlen(s);
+  if (!arrow) return "-> and the results are missing";
   for (bool more = true; more;) {
     if (s == arrow) s += 2;
     text_term *t = &rc->term[rc->nopd + rc->nres];
-    assert(rc->nopd + rc->nres < TEXT_TERMS);
+    *at = s;
+    if (rc->nopd + rc->nres == TEXT_TERMS) return "more than 16 operands and results";
     *(s < arrow ? &rc->nopd : &rc->nres) += 1;
     if ((t->dots = !strncmp(s, "...", 3))) s += 3;
-    while (*s && *s != ',' && s != arrow) {
-      assert(t->n < TEXT_LETTERS);
-      t->letter[t->n++] = *s++;
+    for (; *s && *s != ',' && s != arrow; *at = s) {
+      if (t->n == TEXT_DIMS) return "more than 8 dimensions";
+      if ((wrong = compile_dim(&t->dim[t->n++], &s))) return *at = s, wrong;
     }
     more = *s != 0;
     s += *s == ',';
   }
+  return NULL;
 }
 
 static const law_row *law_find(const char *name) {
@@ -116,22 +147,30 @@ static const law_row *law_find(const char *name) {
 
 static u32 name_slot(const char *name, size_t n) { return (u32)hash_bytes(name, n, 1) % NAME_SLOTS; }
 
+const char *row_compile(row_code *rc, const op_row *r, const char **text, const char **at) {
+  const char *wrong;
+  if ((wrong = compile_attrs(rc, *text = r->attrs, at))) return wrong;
+  if ((wrong = compile_types(rc, *text = r->types, at))) return wrong;
+  if (*r->law != '=') return compile_text(rc, *text = r->law, at);
+  rc->law = law_find(r->law + 1);
+  return NULL;
+}
+
 static void compile(void) {
   for (u32 op = OP_none + 1; op < OP_COUNT; op++) {
     const op_row *r = &rows[op];
     row_code *rc = &code[op];
+    const char *text, *at;
     u32 slot = name_slot(r->name, strlen(r->name));
     while (by_name[slot]) slot = (slot + 1) % NAME_SLOTS;
     by_name[slot] = (u16)op;
-    compile_attrs(rc, r->attrs);
-    compile_types(rc, r->types);
-    if (*r->law != '=') {
-      compile_text(rc, r->law);
-      assert(rc->nopd == r->opd_min && rc->nopd == r->opd_max && rc->nres == r->res);
-    } else {
-      rc->law = law_find(r->law + 1);
+    const char *wrong = row_compile(rc, r, &text, &at);
+    assert(!wrong);
+    (void)wrong;
+    if (*r->law == '=')
       assert(rc->law || !rc->type_res); // calls and tuples have neither law nor types
-    }
+    else
+      assert(rc->nopd == r->opd_min && rc->nopd == r->opd_max && rc->nres == r->res);
   }
 }
 
@@ -153,9 +192,29 @@ opcode op_find(const char *name, size_t n) {
   return OP_none;
 }
 
-const char *op_near(const char *name, size_t n) {
+void row_put(opcode op, const op_row *r, const row_code *rc) {
+  assert(op >= OP_COUNT && op < OP_ROWS);
+  rows[op] = *r, code[op] = *rc;
+}
+
+opcode op_named(const ctx *c, const char *name, size_t n) {
+  opcode op = op_find(name, n);
+  for (u32 k = 0; op == OP_none && k < op_own_count(c); k++) {
+    const opcode own = op_own_at(c, k);
+    if (!strncmp(rows[own].name, name, n) && !rows[own].name[n]) op = own;
+  }
+  return op;
+}
+
+void op_names(ctx *c, sym *name) {
+  for (u32 op = OP_none + 1; op < OP_COUNT; op++) name[op] = sym_of(c, rows[op].name);
+  for (u32 k = 0; k < op_own_count(c); k++) name[op_own_at(c, k)] = sym_of(c, rows[op_own_at(c, k)].name);
+}
+
+const char *op_near(const ctx *c, const char *name, size_t n) {
   near_name near = near_to(name, n);
   for (u32 op = OP_none + 1; op < OP_COUNT; op++) near_try(&near, rows[op].name);
+  for (u32 k = 0; k < op_own_count(c); k++) near_try(&near, rows[op_own_at(c, k)].name);
   return near.name;
 }
 
@@ -168,6 +227,8 @@ const char *op_split_text(opcode op) {
   const law_row *l = row_code_of(op)->law;
   return l ? l->split : NULL;
 }
+
+bool op_takes(opcode op, attr_key k) { return row_code_of(op)->use[k] != USE_NO; }
 
 dtype op_operand_type(opcode op, u32 operand, dtype usual) {
   const row_code *rc = row_code_of(op);
@@ -232,6 +293,18 @@ static void doc_attrs(const op_row *r, strbuf *b) {
   }
 }
 
+// The gradient line by line, and what is not there.
+static void doc_own(const op_own *o, strbuf *b) {
+  const char *head = "  gradient    ";
+  for (const char *s = o->gradient; s && *s; head = "              ") {
+    const size_t n = strcspn(s, "\n");
+    if (n) sb_fmt(b, "%s%.*s\n", head, (int)n, s);
+    s += n + (s[n] != 0);
+  }
+  sb_fmt(b, "  kernel      %s\n", o->kernel ? "registered" : "none: it cannot be computed");
+  if (o->pytorch) sb_fmt(b, "  PyTorch     %s\n", o->pytorch);
+}
+
 void op_doc(opcode op, strbuf *b) {
   compile_once();
   const op_row *r = &rows[op];
@@ -258,7 +331,10 @@ void op_doc(opcode op, strbuf *b) {
   }
   if (*r->lin && r->opd_max) doc_linear(r, b);
   doc_attrs(r, b);
-  if (r->flops) sb_fmt(b, "  flops       %u per point of the iteration space\n", r->flops);
+  if (r->own && r->own->flops)
+    sb_put(b, "  flops       as its function says\n");
+  else if (r->flops)
+    sb_fmt(b, "  flops       %u per point of the iteration space\n", r->flops);
   static const struct {
     u32 flag;
     const char *text;
@@ -270,4 +346,5 @@ void op_doc(opcode op, strbuf *b) {
   };
   for (u32 i = 0; i < COUNT_OF(notes); i++)
     if (r->flags & notes[i].flag) sb_fmt(b, "  note        %s\n", notes[i].text);
+  if (r->own) doc_own(r->own, b);
 }

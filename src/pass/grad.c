@@ -16,6 +16,12 @@ static void (*const rules[OP_COUNT])(rule *) = {
 
 static bool is_float(const type_info *t) { return !t->tuple && dtype_kind_of(t->s.t) == DK_FLOAT; }
 
+static void (*rule_of(const instr *in))(rule *) {
+  if (in->op < OP_COUNT) return rules[in->op];
+  const char *grad = op_row_of((opcode)in->op)->grad;
+  return !strcmp(grad, "own") ? grad_own : !strcmp(grad, "zero") ? grad_zero : grad_no;
+}
+
 void grad_zero(rule *r) { (void)r; }
 void grad_no(rule *r) { grad_refuse(r, NULL); }
 
@@ -23,7 +29,10 @@ void grad_refuse(rule *r, const char *what) {
   ctx *c = r->b->p->c;
   diag(c, E_NOGRAD, r->b->where, "%s%s%s has no gradient", op_row_of(r->op)->name, what ? " with " : "",
        what ? what : "");
-  diag_hint(c, "`heddle ops` lists the operators that have one");
+  if (op_row_of(r->op)->own)
+    diag_hint(c, "register it with one: its member `gradient` (docs/operators.md)");
+  else
+    diag_hint(c, "`heddle ops` lists the operators that have one");
   r->b->failed = true;
 }
 
@@ -81,7 +90,7 @@ static void vary(job *j) {
     for (u32 o = 0; o < n; o++) by |= j->flags[opd_of(j->fi, in, o)];
     for (u32 r = 0; r < in->nres; r++) {
       const type_info *t = val_type(j->p, j->fi, in->res + r);
-      bool varies = rules[in->op] != grad_zero && (t->tuple || is_float(t));
+      bool varies = rule_of(in) != grad_zero && (t->tuple || is_float(t));
       j->flags[in->res + r] = (u8)(varies ? by : by & ~(u32)VARIES);
     }
     if (!in->origin) in->origin = ++j->p->norigins;
@@ -289,7 +298,7 @@ static bool differentiate_instr(sums *s, u32 index, rule *r, value *x, value *dy
   }
   builder *b = &s->b;
   b->g = in->g, b->strm = in->strm, b->coord = in->coord, b->where = in->where, b->origin = in->origin;
-  rules[in->op](r);
+  rule_of(in)(r);
   for (u32 k = 0; k < r->nopd; k++)
     if (want[k]) contribute(s, x[k], r->dx[k]);
   return !b->failed;

@@ -30,6 +30,8 @@ typedef struct {
 #include "op/ops.def"
 #undef OP
 
+void grad_own(rule *r); // of an operator from outside: its formula
+
 // E_NOGRAD at the forward instruction. what: the form of it that is meant, "mode reflect", or NULL.
 void grad_refuse(rule *r, const char *what);
 

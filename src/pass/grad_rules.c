@@ -460,3 +460,41 @@ void grad_gather(rule *r) {
   shape x = shape_of(r, X);
   DX = rule_same_and(r, OP_gather_add, (value[]){DY, r->x[1]}, 2, attr_v(A_shape, x.dim, x.nd));
 }
+
+// ---- operators from outside ------------------------------------------------------------------------------
+// May rule_sum_to make one of the other?
+static bool sums_to(const shape *from, const shape *to) {
+  const u32 lead = from->nd - to->nd;
+  if (from->t != to->t || from->nd < to->nd) return false;
+  for (u32 d = 0; d < to->nd; d++)
+    if (to->dim[d] != from->dim[lead + d] && to->dim[d] != 1) return false;
+  return true;
+}
+
+static value own_dx(rule *r, u32 operand, value g) {
+  const prog *p = r->b->p;
+  const shape from = shape_of(r, g), to = shape_of(r, r->x[operand]);
+  if (sums_to(&from, &to)) return rule_sum_to(r, g, r->x[operand]);
+  diag(p->c, E_SHAPE, r->b->where, "%s: the gradient of %s is %s, %s is %s", op_row_of(r->op)->name,
+       op_row_of(r->op)->own->operand[operand], ir_type_str(p, val(r->f, g)->ty), op_row_of(r->op)->own->operand[operand],
+       ir_type_str(p, val(r->f, r->x[operand])->ty));
+  r->b->failed = true;
+  return 0;
+}
+
+void grad_own(rule *r) {
+  const formula *f = op_row_of(r->op)->own->formula;
+  arena *tmp = arena_new();
+  bool *needs = ZNEWN(tmp, bool, r->nres);
+  value *dy = arena_dup(tmp, r->dy, r->nres * sizeof *dy);
+  ir_formula_needs(f, tmp, r->want, needs);
+  for (u32 k = 0; k < r->nres; k++) {
+    const shape s = shape_of(r, r->y + k);
+    if (needs[k] && !dy[k]) dy[k] = rule_full(r->b, &s, 0);
+  }
+  const formula_use u = {.at = attrs_in(r), .x = r->x, .y = r->y, .dy = dy, .want = r->want};
+  ir_build_formula(f, r->b, tmp, &u, r->dx);
+  for (u32 k = 0; k < r->nopd && !r->b->failed; k++)
+    if (r->dx[k]) r->dx[k] = own_dx(r, k, r->dx[k]);
+  arena_free(tmp);
+}

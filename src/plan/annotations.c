@@ -294,11 +294,10 @@ static bool read_selector(reader *r, const ynode *y, annotation_scope *s) {
   if (text->kind != Y_SCALAR || !*text->str) return bad(r, text, "`%s` must be text", match ? "match" : "op");
   if (match) s->match = text->str;
   if (op) s->op = text->str;
-  if (!op || op_find(op->str, strlen(op->str)) != OP_none) return true;
-  near_name near = near_to(op->str, strlen(op->str));
-  for (u32 k = OP_none + 1; k < OP_COUNT; k++) near_try(&near, op_row_of((opcode)k)->name);
+  if (!op || op_named(r->c, op->str, strlen(op->str)) != OP_none) return true;
+  const char *near = op_near(r->c, op->str, strlen(op->str));
   bad(r, op, "unknown operator `%s`", op->str);
-  if (near.name) diag_hint(r->c, "did you mean `%s`?", near.name);
+  if (near) diag_hint(r->c, "did you mean `%s`?", near);
   return false;
 }
 

@@ -93,8 +93,8 @@ static void find_matches(reader *r, const ynode *y, rule *out) {
   if (op && !what) bad(r, op, "`op` must be the name of an operator");
   if (node && !where) bad(r, node, "`node` must be a name or a pattern");
   if (!op && !node) bad(r, y, "a rule says what it is about: `op` or `node`");
-  if (what && op_find(what, strlen(what)) == OP_none) {
-    const char *near = op_near(what, strlen(what));
+  if (what && op_named(r->c, what, strlen(what)) == OP_none) {
+    const char *near = op_near(r->c, what, strlen(what));
     bad(r, op, "unknown operator `%s`", what);
     if (near) diag_hint(r->c, "did you mean `%s`?", near);
   }

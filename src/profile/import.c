@@ -88,11 +88,10 @@ static bool take_members(importing *r, const json *j) {
 
 // ---- what members say ----------------------------------------------------------------------------------
 static bool unknown_operator(importing *r, const char *word, size_t n) {
-  near_name near = near_to(word, n);
-  for (u32 op = 1; op < OP_COUNT; op++) near_try(&near, op_row_of((opcode)op)->name);
+  const char *near = op_near(r->c, word, n);
   diag(r->c, E_PROFILE, at_member(r, M_KEY), "unknown operator '%.*s' in the key", (int)n, word);
-  if (near.name)
-    diag_hint(r->c, "did you mean %s?", near.name);
+  if (near)
+    diag_hint(r->c, "did you mean %s?", near);
   else
     diag_hint(r->c, "`heddle ops` lists them");
   return false;
@@ -102,7 +101,7 @@ static bool unknown_operator(importing *r, const char *word, size_t n) {
 static bool check_key(importing *r, const char *key) {
   cost_event e;
   const size_t n = strcspn(key, " ");
-  if (op_find(key, n) == OP_none) return unknown_operator(r, key, n);
+  if (op_named(r->c, key, n) == OP_none) return unknown_operator(r, key, n);
   if (!cost_event_parse(r->c, r->a, key, &e)) {
     diag(r->c, E_PROFILE, at_member(r, M_KEY), "the key is not that of an event: %s", key);
     diag_hint(r->c, "the form is that of docs/profiles.md: matmul f32[8,4] f32[4,2] -> f32[8,2] on h100");

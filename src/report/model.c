@@ -20,7 +20,7 @@ typedef struct {
   prog *p;
   arena *a, *tmp;
   func_sum *f;
-  op_sum op[OP_COUNT];
+  op_sum op[OP_ROWS];
   i64 instructions; // with calls expanded, calls not counted
 } survey;
 
@@ -234,8 +234,8 @@ static void put_operators(report *r, survey *s) {
       {"op", "operator"}, {"count", "count"}, {"flops", "FLOPs"}, {"share", "share"}};
   double total = s->f[s->p->main.i].flops;
   report_table(r, "operators", cols, COUNT_OF(cols));
-  qsort(s->op, OP_COUNT, sizeof *s->op, by_work);
-  for (u32 k = 0; k < OP_COUNT; k++) {
+  qsort(s->op, OP_ROWS, sizeof *s->op, by_work);
+  for (u32 k = 0; k < OP_ROWS; k++) {
     const op_sum *o = &s->op[k];
     if (!o->count) continue;
     double share = total > 0 ? o->flops / total : 0;

@@ -175,9 +175,9 @@ static int by_time(const void *x, const void *y) {
 static void put_critical(report *r, const sim_result *s) {
   static const column cols[] = {
       {"op", "critical path"}, {"kind", "kind"}, {"count", "count"}, {"time_ps", "time"}, {"share", "share"}};
-  op_time sum[OP_COUNT];
+  op_time sum[OP_ROWS];
   if (!s->nweights) return;
-  for (u32 i = 0; i < OP_COUNT; i++) sum[i] = (op_time){.op = i};
+  for (u32 i = 0; i < OP_ROWS; i++) sum[i] = (op_time){.op = i};
   i64 comm = 0;
   for (u32 i = 0; i < s->nweights; i++) {
     const sim_weight *w = &s->weight[i];
@@ -185,12 +185,12 @@ static void put_critical(report *r, const sim_result *s) {
     sum[w->op].ps += w->total_ps;
     if (op_row_of(w->op)->flags & OPF_COMM) comm += w->total_ps;
   }
-  qsort(sum, OP_COUNT, sizeof *sum, by_time);
+  qsort(sum, OP_ROWS, sizeof *sum, by_time);
   double span = s->makespan_ps ? (double)s->makespan_ps : 1;
   report_gap(r);
   report_fact(r, "critical_communication_share", NULL, cell_x(CELL_SHARE, (double)comm / span));
   report_table(r, "critical_path", cols, COUNT_OF(cols));
-  for (u32 i = 0; i < OP_COUNT && sum[i].ps; i++)
+  for (u32 i = 0; i < OP_ROWS && sum[i].ps; i++)
     report_row(r,
                (cell[]){cell_text(op_row_of(sum[i].op)->name),
                         cell_text(op_row_of(sum[i].op)->flags & OPF_COMM ? "communication" : "computation"),

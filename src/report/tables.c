@@ -22,13 +22,14 @@ void report_families(report *r, arena *a) {
                            positive(f->recycle), cell_text(f->source)});
 }
 
-void report_ops(report *r, arena *a) {
+void report_ops(report *r, const ctx *c, arena *a) {
   static const column cols[] = {{"name", "operator"},   {NULL, "operands"},     {"operands_min", NULL},
                                 {"operands_max", NULL}, {"results", "results"}, {"kind", NULL},
                                 {"about", "about"}};
   report_table(r, "operators", cols, COUNT_OF(cols));
-  for (u32 op = OP_none + 1; op < OP_COUNT; op++) {
-    const op_row *o = op_row_of(op);
+  const u32 own = op_own_count(c);
+  for (u32 k = OP_none + 1; k < OP_COUNT + own; k++) {
+    const op_row *o = op_row_of(k < OP_COUNT ? (opcode)k : op_own_at(c, k - OP_COUNT));
     const char *n = o->opd_max == 255          ? arena_printf(a, "%u..", o->opd_min)
                     : o->opd_max == o->opd_min ? arena_printf(a, "%u", o->opd_min)
                                                : arena_printf(a, "%u..%u", o->opd_min, o->opd_max);

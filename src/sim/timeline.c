@@ -157,12 +157,13 @@ trace_source *timeline_of(sim *s, const sim_graph *c) {
   timeline *l = NEW(s->a, timeline);
   u32 *rank = NEWN(s->a, u32, s->nclasses), lanes = s->nranks * s->nstreams;
   u32 *count = ZNEWN(s->a, u32, lanes);
-  sym *name = NEWN(s->a, sym, OP_COUNT);
+  const u32 nnames = op_limit(s->c);
+  sym *name = ZNEWN(s->a, sym, nnames);
   for (u32 k = s->nranks; k-- > 0;) rank[s->class_of_rank[k]] = k;
-  for (u32 k = 0; k < OP_COUNT; k++) name[k] = k == OP_none ? (sym){0} : sym_of(s->c, op_row_of(k)->name);
+  op_names(s->c, name);
   *l = (timeline){.of = {.nranks = s->nranks,
                          .nstreams = s->nstreams,
-                         .nnames = OP_COUNT,
+                         .nnames = nnames,
                          .stream_name = s->p->streams.v,
                          .name = name,
                          .task = tasks_of(s),

@@ -63,7 +63,7 @@ static bool weight_fits(const work *w, const annotation_scope *s, const func_inf
 static bool selects(const work *w, const annotation_scope *s, const func_info *f, const instr *in,
                     const path *x) {
   if (s->written) return scope_within(w->p, in->scope, s->written);
-  if (s->op) return in->op == op_find(s->op, strlen(s->op));
+  if (s->op) return in->op == op_named(w->p->c, s->op, strlen(s->op));
   if (place_fits(w, s, in, x)) return true;
   for (u32 k = 0; k < in->nres; k++)
     if (named(w, s, val(f, in->res + k)->name)) return true;
