@@ -136,6 +136,17 @@ $(B)/tests/faulty.so: tests/transport/faulty.c include/heddle.h Makefile
 	$(call say,CC)
 	$(Q)$(CC) -std=c11 -fPIC -Iinclude $(DEFINES) $(WARN) $(CFLAGS) -shared -o $@ $< -ldl
 
+# Operators from outside, for tests: the example, and others that are wrong. They are not linked with the library.
+OPERATORS := $(B)/tests/operators.so $(B)/tests/operators_wrong.so
+$(B)/tests/operators.so: examples/operators.c include/heddle.h Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) -std=c11 -fPIC -Iinclude $(DEFINES) -DROWS_ONLY $(WARN) $(CFLAGS) -shared -o $@ $< -lm
+$(B)/tests/operators_wrong.so: tests/operators/wrong.c include/heddle.h Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)
+	$(Q)$(CC) -std=c11 -fPIC -Iinclude $(DEFINES) $(WARN) $(CFLAGS) -shared -o $@ $< -lm
+
 # ---- tests -------------------------------------------------------------------------------------------
 
 $(B)/tests/harness.a: $(HARNESS_OBJ)
@@ -158,7 +169,7 @@ $(B)/tests/fuzz/%: $(B)/obj/fuzz/%.o $(B)/obj/fuzz/driver.o $(LIB)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-check: all $(if $(MPI),$(B)/tests/faulty.so) $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
+check: all $(if $(MPI),$(B)/tests/faulty.so) $(OPERATORS) $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
 	@BUILD=$(B) HEDDLE=$(PROGRAM) tests/check $(GOLDEN) tools/check-layers $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
 
 # Programs beside the build that others keep: they find the build in $BUILD and the program in $HEDDLE.

@@ -142,7 +142,7 @@ static bool load(heddle_session *s, const char *path) {
   if (so) *(void **)&rows = dlsym(so, "heddle_operators");
   if (!rows) {
     diag(s->c, E_OPERATOR, (loc){0}, "%s: %s", path, so ? "it has no function heddle_operators" : dlerror());
-    diag_hint(s->c, "a shared object with operators: cc -shared -fPIC examples/operators.c -o operators.so");
+    diag_hint(s->c, "a shared object with operators: cc -shared -fPIC -DROWS_ONLY examples/operators.c -o operators.so");
     return false;
   }
   const heddle_operator_row *row = rows(&n);

@@ -97,7 +97,8 @@ static bool check_record(verifier *w) {
   const prog *p = w->p;
   const func_info *f = w->fi;
   const instr *i = w->i;
-  if (i->op == OP_none || i->op >= OP_ROWS) return broken(w, E_VERIFY, "there is no operator %u", i->op);
+  if (i->op == OP_none || i->op >= OP_ROWS || (i->op >= OP_COUNT && !op_row_of((opcode)i->op)->own))
+    return broken(w, E_VERIFY, "there is no operator %u", i->op);
   const op_row *row = op_row_of((opcode)i->op);
   if (i->res > f->values.n || i->nres > f->values.n - i->res || (i->nres && i->res <= f->nparams))
     return broken(w, E_VERIFY, "%s: results out of range", row->name);
