@@ -170,10 +170,9 @@ static bool line(reader *r) {
   if (!results(r, &l)) return false;
   const bool none = takes_none(r, &l);
   if (!none && !operator(r, &l)) return false;
-  while (!none && ps->l.kind == TOK_VALUE && !ps->l.first) {
+  bool more = !none && ps->l.kind == TOK_VALUE && !ps->l.first;
+  for (; more; more = parse_take(ps, ','))
     if (!operand(r, vec_push(r->a, &opd))) return false;
-    if (!parse_take(ps, ',')) break;
-  }
   l.opd = opd.v, l.nopd = opd.n;
   for (u32 k = 0; k < l.nopd; k++)
     if (opd.v[k] >= l.first) return wrong(r, l.where, "%%%s is made by this line", r->slot.v[opd.v[k]]);

@@ -209,7 +209,7 @@ static bool check_row(const registering *r, op_row *row, row_code *rc) {
   const char *member = text == row->law ? "law" : text == row->types ? "types" : "attributes";
   if (wrong) return wrong_at(r, member, text, at, "%s", wrong);
   if (rc->nopd != row->opd_min || rc->nres != row->res)
-    return wrong_at(r, "law", row->law, row->law, "the law has %u operands and %u results, there are %u and %u", rc->nopd,
+    return wrong_at(r, "law", row->law, row->law, "the law has %u terms before -> and %u terms after, there are %u operands and %u results", rc->nopd,
                     rc->nres, row->opd_min, row->res);
   return check_letters(r, rc, row->law) && check_types(r, rc, row->types) && check_attrs(r, row) && check_lin(r, row);
 }

@@ -46,12 +46,27 @@ static const heddle_operator_row rows[] = {
     {.name = "failing", .operands = "x", .law = "...->...", .gradient = "zero", .kernel = fails},
     {.name = "free_of_cost", .operands = "x", .law = "...->...", .kernel = twice, .bytes_of = minus},
     // The last dimension is not to be split, and the law says that it is.
-    {.name = "bad_law", .operands = "x", .law = "...d->...d", .gradient = "%d_x = identity %d_y", .kernel = share},
+    {.name = "bad_law",
+     .operands = "x",
+     .law = "...d->...d",
+     .gradient = "%d_x = identity %d_y",
+     .kernel = share},
     // The same with another law.
-    {.name = "good_law", .operands = "x", .law = "...D->...D", .gradient = "%d_x = identity %d_y", .kernel = share},
+    {.name = "good_law",
+     .operands = "x",
+     .law = "...D->...D",
+     .gradient = "%d_x = identity %d_y",
+     .kernel = share},
     // Its gradient has another shape than its operand.
-    {.name = "bad_gradient", .operands = "x", .law = "...d->...d", .gradient = "%d_x = reduce_sum %d_y", .kernel = twice},
-    {.name = "bad_line", .operands = "x", .law = "...d->...d", .gradient = "%a = transpose %d_y {perm=[0]}\n%d_x = add %a, %x",
+    {.name = "bad_gradient",
+     .operands = "x",
+     .law = "...d->...d",
+     .gradient = "%d_x = reduce_sum %d_y",
+     .kernel = twice},
+    {.name = "bad_line",
+     .operands = "x",
+     .law = "...d->...d",
+     .gradient = "%a = transpose %d_y {perm=[0]}\n%d_x = add %a, %x",
      .kernel = twice},
 };
 
