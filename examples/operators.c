@@ -2,7 +2,7 @@
 //
 //   cc examples/operators.c $(pkg-config --cflags --libs heddle) -o operators && ./operators
 //   cc -shared -fPIC -DROWS_ONLY examples/operators.c $(pkg-config --cflags heddle) -o operators.so
-//   heddle plan examples/operators.heddle --operators operators.so --train --machine dgx-2 --devices 4
+//   heddle plan examples/operators/model.heddle --operators operators.so --train --machine dgx-2 --devices 4
 #include <heddle.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,8 @@ static bool swiglu_matmul(void *arg, const heddle_application *x) {
   (void)arg;
   const double *gate = x->operands[0].data, *up = x->operands[1].data, *w = x->operands[2].data;
   double *y = x->results[0].data;
-  const int64_t m = x->operands[0].dims[0] * x->operands[0].dims[1], k = x->operands[2].dims[0], n = x->operands[2].dims[1];
+  const int64_t m = x->operands[0].dims[0] * x->operands[0].dims[1], k = x->operands[2].dims[0],
+                n = x->operands[2].dims[1];
   for (int64_t i = 0; i < m * n; i++) y[i] = 0;
   for (int64_t i = 0; i < m; i++)
     for (int64_t c = 0; c < k; c++) {
@@ -78,7 +79,7 @@ int main(int argc, char **argv) {
   heddle_session *s = heddle_session_new();
   if (!s) return 1;
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) heddle_operator_register(s, &rows[k]);
-  heddle_program *model = heddle_program_load(s, argc > 1 ? argv[1] : "examples/operators.heddle", NULL);
+  heddle_program *model = heddle_program_load(s, argc > 1 ? argv[1] : "examples/operators/model.heddle", NULL);
   heddle_machine *machine = heddle_machine_load(s, "dgx-2");
   heddle_plan_options o = {.train = true, .machine = machine};
   heddle_plan *plan = heddle_plan_make(model, "tp=4", &o);

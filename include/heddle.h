@@ -654,24 +654,26 @@ const char *heddle_check_report(heddle_check *c, heddle_format f);
 // What an operator is, is said by texts and three functions. The functions get all that they need and call nothing of
 // this header, so a shared object that has them need not be linked with the library.
 typedef struct {
-  const char *dtype;            // "bf16"; NULL: not told (flops)
-  uint32_t element_bytes;       // of it; 0: not told
-  uint32_t ndims;               // 8 at most
-  const int64_t *dims;          // extents of what this rank holds
-  const int64_t *whole;         // extents of the tensor that it is a part of; NULL: not told (flops, bytes)
-  const int64_t *const *index;  // index[d][i]: where element i along dimension d is in the whole; index[d] NULL: at i
-  void *data;                   // kernel: double for floats, int64_t for integers and bool; the last dimension fastest
+  const char *dtype;      // "bf16"; NULL: not told (flops)
+  uint32_t element_bytes; // of it; 0: not told
+  uint32_t ndims;         // 8 at most
+  const int64_t *dims;    // extents of what this rank holds
+  const int64_t *whole;   // extents of the tensor that it is a part of; NULL: not told (flops, bytes)
+  const int64_t *const
+      *index; // index[d][i]: where element i along dimension d is in the whole; index[d] NULL: at i
+  void *data; // kernel: double for floats, int64_t for integers and bool; the last dimension fastest
 } heddle_piece;
 typedef struct {
   const char *name;
-  double number;       // integers, too
-  uint32_t n;          // elements of a list; 0: it is a number
+  double number; // integers, too
+  uint32_t n;    // elements of a list; 0: it is a number
   const int64_t *list;
 } heddle_attribute;
 typedef struct {
   uint32_t noperands, nresults, nattributes;
   const heddle_piece *operands, *results;
-  const heddle_attribute *attributes; // as the application has them, else as the row has them; others are not there
+  const heddle_attribute
+      *attributes; // as the application has them, else as the row has them; others are not there
 } heddle_application;
 // The number of an attribute; `absent` where there is none.
 static inline double heddle_application_number(const heddle_application *x, const char *name, double absent) {
@@ -681,15 +683,17 @@ static inline double heddle_application_number(const heddle_application *x, cons
 }
 
 typedef struct {
-  const char *name;     // small letters, digits, _: no operator of Heddle's, nor of this session
-  const char *operands; // their names, "gate, up": the gradient calls them so; 16 operands and results at most
-  const char *results;  // NULL: "y"
+  const char *name; // small letters, digits, _: no operator of Heddle's, nor of this session
+  const char
+      *operands;       // their names, "gate, up": the gradient calls them so; 16 operands and results at most
+  const char *results; // NULL: "y"
   // A term for every operand and result, letters for dimensions: "...mk,...kn->...mn". Equal letters are one index. Small
   // letters may be split, capitals stay whole. "...": leading dimensions, which broadcast. (2h): a dimension of two
   // factors, the first one outermost; a number is an index of that extent and stays whole.
   const char *law;
-  const char *types;      // NULL: "F->F", one type of floats; `heddle ops NAME` has those of others
-  const char *attributes; // "eps=1e-5 k! axes?": default, required, optional, of those that `heddle ops` knows; NULL: none
+  const char *types; // NULL: "F->F", one type of floats; `heddle ops NAME` has those of others
+  const char *
+      attributes; // "eps=1e-5 k! axes?": default, required, optional, of those that `heddle ops` knows; NULL: none
   // A mark for every operand, the last one for all that follow: e, linear in it alone; j, linear jointly with the other
   // j; -, not. Sums that are not complete pass where it is linear, others are completed before. NULL: "-"
   const char *linear;
@@ -703,7 +707,7 @@ typedef struct {
   const char *about; // one line
   bool product;      // priced as a matrix product, and what tensor parallelism splits first
   bool positions;    // the kernel reads `whole` or `index`
-  uint32_t flops;    // floating-point operations for every point of the law: the product of its letters' extents
+  uint32_t flops; // floating-point operations for every point of the law: the product of its letters' extents
   // The numbers of a rank's part: fills in the results, which do not overlap operands. False: it cannot. It may run on
   // several threads at once. NULL: the operator is planned and priced, and refused where numbers are asked for.
   bool (*kernel)(void *arg, const heddle_application *x);

@@ -51,8 +51,8 @@ static heddle_piece extents(const shape *s) {
                         .dims = s->dim};
 }
 
-static double ask(const own *o, double (*f)(void *, const heddle_application *), attrs at, u32 nopd, const shape *opd,
-                  u32 nres, const shape *res) {
+static double ask(const own *o, double (*f)(void *, const heddle_application *), attrs at, u32 nopd,
+                  const shape *opd, u32 nres, const shape *res) {
   application_of to;
   begin(o, at, nopd, nres, &to);
   for (u32 k = 0; k < nopd + nres; k++) to.piece[k] = extents(k < nopd ? &opd[k] : &res[k - nopd]);
@@ -93,8 +93,8 @@ static bool reduction_of(heddle_session *s, const heddle_operator_row *r, reduct
   for (u32 k = 0; r->reduction && k < COUNT_OF(word); k++)
     if (!strcmp(r->reduction, word[k])) *out = red[k];
   if (!r->reduction || *out != RED_NONE) return true;
-  diag(s->c, E_OPERATOR, (loc){0}, "%s.reduction: parts do not combine by '%s'", r->name ? r->name : "operator",
-       r->reduction);
+  diag(s->c, E_OPERATOR, (loc){0}, "%s.reduction: parts do not combine by '%s'",
+       r->name ? r->name : "operator", r->reduction);
   diag_hint(s->c, "sum, max, min or prod; or none");
   return false;
 }
@@ -113,7 +113,9 @@ static bool add_row(heddle_session *s, const heddle_operator_row *r) {
                       .red = red,
                       .flops = r->flops,
                       .flags = (r->product ? OPF_GEMM : 0) | (r->positions ? OPF_POS : 0),
-                      .grad = zero ? "zero" : has ? "own" : "no",
+                      .grad = zero  ? "zero"
+                              : has ? "own"
+                                    : "no",
                       .doc = r->about};
   const op_own functions = {.gradient = has ? r->gradient : NULL,
                             .pytorch = r->pytorch,
@@ -142,7 +144,9 @@ static bool load(heddle_session *s, const char *path) {
   if (so) *(void **)&rows = dlsym(so, "heddle_operators");
   if (!rows) {
     diag(s->c, E_OPERATOR, (loc){0}, "%s: %s", path, so ? "it has no function heddle_operators" : dlerror());
-    diag_hint(s->c, "a shared object with operators: cc -shared -fPIC -DROWS_ONLY examples/operators.c -o operators.so");
+    diag_hint(
+        s->c,
+        "a shared object with operators: cc -shared -fPIC -DROWS_ONLY examples/operators.c -o operators.so");
     return false;
   }
   const heddle_operator_row *row = rows(&n);

@@ -164,8 +164,8 @@ static double share_of(const site *s, const law *l, const coords *c) {
 static bool sane_work(cost_model *k, const site *s, const cost_event *e) {
   const double most = 1e30;
   if (e->flops >= 0 && e->flops < most && e->bytes >= 0 && e->bytes < most) return true;
-  diag(k->c, E_VALUE, s->i->where, "%s: its cost is %g floating-point operations and %g bytes", op_row_of(e->op)->name,
-       e->flops, e->bytes);
+  diag(k->c, E_VALUE, s->i->where, "%s: its cost is %g floating-point operations and %g bytes",
+       op_row_of(e->op)->name, e->flops, e->bytes);
   return false;
 }
 

@@ -350,8 +350,9 @@ static bool no_row(writing *x) {
   }
   py_refuse(w, x->i->where, "%s cannot be written in PyTorch", op_row_of((opcode)x->i->op)->name);
   const bool own = op_row_of((opcode)x->i->op)->own != NULL;
-  py_refuse_hint(w, first, own ? "register it with an expression: its member `pytorch` (docs/operators.md)"
-                               : "operators that can: docs/export.md");
+  py_refuse_hint(w, first,
+                 own ? "register it with an expression: its member `pytorch` (docs/operators.md)"
+                     : "operators that can: docs/export.md");
   return false;
 }
 
@@ -360,7 +361,8 @@ bool py_operator(py_scope *s, const instr *i, strbuf *b) {
   for (u32 k = 0; k < COUNT_OF(operators) && !x.row; k++)
     if (operators[k].op == i->op && is_for(&x, operators[k].where)) x.row = &operators[k];
   const op_own *own = op_row_of((opcode)i->op)->own;
-  const op_text text = {.op = i->op, .where = "", .dims = "", .text = own ? own->pytorch : NULL, .in_pieces = ""};
+  const op_text text = {
+      .op = i->op, .where = "", .dims = "", .text = own ? own->pytorch : NULL, .in_pieces = ""};
   if (text.text) x.row = &text;
   if (!x.row) return no_row(&x);
   find_dims(&x);

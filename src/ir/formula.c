@@ -70,8 +70,9 @@ static bool operand(reader *r, u32 *slot) {
   parser *ps = &r->ps;
   if (ps->l.kind != TOK_VALUE) return parse_error(ps, "a value");
   *slot = slot_find(r, token(r));
-  if (*slot == NONE) return wrong(r, lex_loc(&ps->l), "%%%s is neither an operand, a result, the gradient of one, nor made above",
-                                  token(r));
+  if (*slot == NONE)
+    return wrong(r, lex_loc(&ps->l),
+                 "%%%s is neither an operand, a result, the gradient of one, nor made above", token(r));
   lex_next(&ps->l);
   return true;
 }
@@ -131,14 +132,15 @@ static bool attributes(reader *r, formula_line *l) {
       continue;
     }
     if (!op_takes(r->f->op, k))
-      return wrong(r, where, "%s itself has no attribute %s: write its value, %s=..", r->row->name, attr_name(k),
-                   attr_name(k));
+      return wrong(r, where, "%s itself has no attribute %s: write its value, %s=..", r->row->name,
+                   attr_name(k), attr_name(k));
     if (l->nown == A_COUNT) return wrong(r, where, "more than %d attributes", A_COUNT);
     own[l->nown++] = k;
     lex_next(&ps->l);
   } while (parse_take(ps, ','));
   for (u32 k = 0; k < l->nat; k++)
-    if (at[k].kind == AK_INTS || at[k].kind == AK_FLOATS) at[k].u.ints = arena_dup(r->a, at[k].u.ints, 8 * (size_t)at[k].n);
+    if (at[k].kind == AK_INTS || at[k].kind == AK_FLOATS)
+      at[k].u.ints = arena_dup(r->a, at[k].u.ints, 8 * (size_t)at[k].n);
   l->at = arena_dup(r->a, at, l->nat * sizeof *at);
   l->own = arena_dup(r->a, own, l->nown * sizeof *own);
   return parse_expect(ps, '}');
@@ -266,7 +268,8 @@ static void build_line(const formula *f, const formula_line *l, builder *b, attr
   const value y = build_n(b, l->op, x, l->nopd, own, n, l->nres);
   for (u32 k = 0; k < l->nres; k++) slot[l->first + k] = y ? y + k : 0;
   if (diag_count(b->p->c) > before)
-    diag_note(b->p->c, b->p->c == f->c ? l->where : (loc){0}, "in the gradient of %s", op_row_of(f->op)->name);
+    diag_note(b->p->c, b->p->c == f->c ? l->where : (loc){0}, "in the gradient of %s",
+              op_row_of(f->op)->name);
 }
 
 void ir_build_formula(const formula *f, builder *b, arena *tmp, const formula_use *u, value *dx) {

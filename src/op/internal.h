@@ -55,6 +55,8 @@ bool attr_spec_next(const char **text, attr_spec *out);
 const char *attr_doc(attr_key k);
 const char *attr_kind_name(attr_kind k); // "a list of integers"
 
+double op_own_flops(const op_own *o, attrs at, const law *l); // that has a function for them
+
 // ---- the workbench (law.c) -------------------------------------------------------------------------------
 // A law function checks operands and attributes, gives every operand's dimensions their letters (l->opd) and
 // every result its (l->res, nd included); result extents are the products of their letters.

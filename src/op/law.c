@@ -484,23 +484,7 @@ double law_points(const law *l) {
   return n;
 }
 
-static shape term_shape(const law *l, const law_term *t) {
-  shape s = {.nd = t->nd};
-  for (u32 d = 0; d < t->nd; d++) {
-    s.dim[d] = 1;
-    for (u32 i = 0; i < t->dim[d].n; i++) s.dim[d] *= l->letter[t->dim[d].f[i]].extent;
-  }
-  return s;
-}
-
-static double own_flops(const op_own *o, attrs at, const law *l) {
-  shape s[TEXT_TERMS];
-  for (u32 k = 0; k < l->nopd + l->nres; k++)
-    s[k] = term_shape(l, k < l->nopd ? &l->opd[k] : &l->res[k - l->nopd]);
-  return o->flops(o, at, l->nopd, s, l->nres, s + l->nopd);
-}
-
 double op_flops(opcode op, attrs at, const law *l) {
   const op_row *row = op_row_of(op);
-  return row->own && row->own->flops ? own_flops(row->own, at, l) : row->flops * law_points(l);
+  return row->own && row->own->flops ? op_own_flops(row->own, at, l) : row->flops * law_points(l);
 }

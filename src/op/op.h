@@ -90,9 +90,11 @@ typedef struct {
   reduction red;       // how contracted letters combine
   u32 flops;           // per point of the iteration space
   u32 flags;
-  const char *grad; // name of its gradient's rule; "zero": zero almost everywhere, "no": none; "own": a formula
+  const char
+      *grad; // name of its gradient's rule; "zero": zero almost everywhere, "no": none; "own": a formula
   const char *doc;
-  const struct op_own *own; // what an operator from outside the table has beside its row; NULL: it is in the table
+  const struct op_own
+      *own; // what an operator from outside the table has beside its row; NULL: it is in the table
 } op_row;
 const op_row *op_row_of(opcode op);
 const char *op_law_text(opcode op);   // the law in letters; NULL: it has none (call)
@@ -101,8 +103,9 @@ bool op_takes(opcode op, attr_key k); // has its row the attribute?
 dtype op_operand_type(opcode op, u32 operand, dtype usual); // by its types; `usual` where they leave it open
 opcode op_find(const char *name, size_t n);                 // of the table; OP_none if unknown
 opcode op_named(const ctx *c, const char *name, size_t n);  // of the table or of the session's own
-const char *op_near(const ctx *c, const char *name, size_t n); // what was meant, of all of these; NULL: none is near
-void op_doc(opcode op, strbuf *out);                        // the row as a manual page
+const char *op_near(const ctx *c, const char *name,
+                    size_t n);       // what was meant, of all of these; NULL: none is near
+void op_doc(opcode op, strbuf *out); // the row as a manual page
 
 // ---- shapes and laws -----------------------------------------------------------------------------------
 typedef struct {
@@ -224,12 +227,12 @@ struct op_own {
 // Of `row` the law (in letters), lin, types, attrs, red, flops, flags and doc; names of operands and results with commas
 // between say how many there are. Texts are copied. OP_none and a diagnostic E_OPERATOR where something is wrong.
 opcode op_register(ctx *c, const op_row *row, const char *operands, const char *results, const op_own *own);
-void op_unregister(ctx *c, opcode op);                     // the latest of the session, which no program has
-void op_set_formula(opcode op, const struct formula *f);   // read after the row, whose name it may have
-void op_share(ctx *to, const ctx *from);                   // names of `from` are known in `to`, which ends before it
+void op_unregister(ctx *c, opcode op);                   // the latest of the session, which no program has
+void op_set_formula(opcode op, const struct formula *f); // read after the row, whose name it may have
+void op_share(ctx *to, const ctx *from); // names of `from` are known in `to`, which ends before it
 u32 op_own_count(const ctx *c);
-u32 op_limit(const ctx *c); // one past the largest opcode that the session knows
-void op_names(ctx *c, sym *name); // by opcode, of op_limit(c); cleared before
+u32 op_limit(const ctx *c);                // one past the largest opcode that the session knows
+void op_names(ctx *c, sym *name);          // by opcode, of op_limit(c); cleared before
 opcode op_own_at(const ctx *c, u32 index); // in the order in which they were registered
 // The value of an attribute that the application leaves out, by the row "name=value". In `list` at most `most`; their
 // number, 0: there is no such value.

@@ -64,10 +64,10 @@ typedef struct {
 } registering;
 
 // At a place of one of the row's texts, which is called as the member of the row.
-static bool wrong_at(const registering *r, const char *member, const char *text, const char *at, const char *fmt,
-                     ...) PRINTF_LIKE(5, 6);
-static bool wrong_at(const registering *r, const char *member, const char *text, const char *at, const char *fmt,
-                     ...) {
+static bool wrong_at(const registering *r, const char *member, const char *text, const char *at,
+                     const char *fmt, ...) PRINTF_LIKE(5, 6);
+static bool wrong_at(const registering *r, const char *member, const char *text, const char *at,
+                     const char *fmt, ...) {
   char message[256];
   va_list ap;
   va_start(ap, fmt);
@@ -85,8 +85,8 @@ static size_t word_length(const char *s) {
 }
 
 // "gate, up": names that differ among each other and from those before.
-static bool read_names(const registering *r, const char *member, const char *text, const char **name, u32 from,
-                       u32 *n) {
+static bool read_names(const registering *r, const char *member, const char *text, const char **name,
+                       u32 from, u32 *n) {
   const char *s = text;
   for (*n = 0;; s++) {
     s += strspn(s, " ");
@@ -135,7 +135,8 @@ static bool check_letters(const registering *r, const row_code *rc, const char *
   for (u32 k = 0; k < rc->nopd; k++) dots |= rc->term[k].dots;
   for (u32 k = 0; k < rc->nopd + rc->nres; k++) {
     const text_term *t = &rc->term[k];
-    if (t->dots && !dots) return wrong_at(r, "law", text, text, "no operand has the ... of result %u", k - rc->nopd + 1);
+    if (t->dots && !dots)
+      return wrong_at(r, "law", text, text, "no operand has the ... of result %u", k - rc->nopd + 1);
     for (u32 i = 0; i < t->n; i++) {
       u32 open = 0;
       for (u32 j = 0; j < t->dim[i].n; j++) {
@@ -143,16 +144,18 @@ static bool check_letters(const registering *r, const row_code *rc, const char *
         if (f >= TEXT_NUMBER) continue;
         const char swapped = (char)(f ^ 32);
         if (in_operands(rc, (u8)swapped, false))
-          return wrong_at(r, "law", text, strchr(text, f), "%c and %c are one letter, which may be split or not", f,
-                          swapped);
+          return wrong_at(r, "law", text, strchr(text, f),
+                          "%c and %c are one letter, which may be split or not", f, swapped);
         if (!in_operands(rc, f, false))
           return wrong_at(r, "law", text, strrchr(text, f), "no operand has the letter %c of a result", f);
         open += !known[f] && !in_operands(rc, f, true);
         known[f] = true;
       }
       if (open > 1)
-        return wrong_at(r, "law", text, text, "the extents of (...) do not follow: of dimension %u of operand %u one factor "
-                        "may be open, not %u", i, k + 1, open);
+        return wrong_at(r, "law", text, text,
+                        "the extents of (...) do not follow: of dimension %u of operand %u one factor "
+                        "may be open, not %u",
+                        i, k + 1, open);
     }
   }
   return true;
@@ -160,16 +163,19 @@ static bool check_letters(const registering *r, const row_code *rc, const char *
 
 static bool check_types(const registering *r, const row_code *rc, const char *types) {
   if (!rc->type_opd || !rc->type_res)
-    return wrong_at(r, "types", types, types + strlen(types), "types are those of operands -> those of results");
+    return wrong_at(r, "types", types, types + strlen(types),
+                    "types are those of operands -> those of results");
   if (rc->type_opd > rc->nopd || rc->type_res > rc->nres)
-    return wrong_at(r, "types", types, types, "more types than %s", rc->type_opd > rc->nopd ? "operands" : "results");
+    return wrong_at(r, "types", types, types, "more types than %s",
+                    rc->type_opd > rc->nopd ? "operands" : "results");
   for (u32 k = 0; k < rc->type_opd + rc->type_res; k++) {
     const u8 t = rc->type[k];
     bool bound = t & TY_EXACT || k < rc->type_opd;
     for (u32 j = 0; j < rc->type_opd && !bound; j++) bound = rc->type[j] == t;
     if (t == TY_ATTR || t == TY_EACH)
       return wrong_at(r, "types", types, types, "attr and each are for rows of Heddle's table");
-    if (!bound) return wrong_at(r, "types", types, strrchr(types, t), "no operand has the type %c of a result", t);
+    if (!bound)
+      return wrong_at(r, "types", types, strrchr(types, t), "no operand has the type %c of a result", t);
   }
   return true;
 }
@@ -182,9 +188,12 @@ static bool check_attrs(const registering *r, const op_row *row) {
     const attr_key k = attr_find(a.name, a.name_len);
     const attr_kind kind = attr_kind_of(k);
     char *end;
-    if ((kind != AK_INT && kind != AK_FLOAT && kind != AK_INTS) || k == A_shape || k == A_peers || k == A_server)
-      return wrong_at(r, "attributes", row->attrs, a.name, "%s is %s: an operator of your own takes integers, numbers "
-                      "and lists of integers", attr_name(k), attr_kind_name(kind));
+    if ((kind != AK_INT && kind != AK_FLOAT && kind != AK_INTS) || k == A_shape || k == A_peers ||
+        k == A_server)
+      return wrong_at(r, "attributes", row->attrs, a.name,
+                      "%s is %s: an operator of your own takes integers, numbers "
+                      "and lists of integers",
+                      attr_name(k), attr_kind_name(kind));
     if (a.mark != '=') continue;
     if (kind == AK_INTS)
       return wrong_at(r, "attributes", row->attrs, a.value, "a list has no default: %s? or %s!", attr_name(k),
@@ -209,9 +218,11 @@ static bool check_row(const registering *r, op_row *row, row_code *rc) {
   const char *member = text == row->law ? "law" : text == row->types ? "types" : "attributes";
   if (wrong) return wrong_at(r, member, text, at, "%s", wrong);
   if (rc->nopd != row->opd_min || rc->nres != row->res)
-    return wrong_at(r, "law", row->law, row->law, "the law has %u terms before -> and %u terms after, there are %u operands and %u results", rc->nopd,
-                    rc->nres, row->opd_min, row->res);
-  return check_letters(r, rc, row->law) && check_types(r, rc, row->types) && check_attrs(r, row) && check_lin(r, row);
+    return wrong_at(r, "law", row->law, row->law,
+                    "the law has %u terms before -> and %u terms after, there are %u operands and %u results",
+                    rc->nopd, rc->nres, row->opd_min, row->res);
+  return check_letters(r, rc, row->law) && check_types(r, rc, row->types) && check_attrs(r, row) &&
+         check_lin(r, row);
 }
 
 // ---- registration ----------------------------------------------------------------------------------------
@@ -227,7 +238,8 @@ static const char *kept(ctx *c, const char *s, const char *absent) {
   return arena_strdup(ctx_arena(c), s && *s ? s : absent);
 }
 
-opcode op_register(ctx *c, const op_row *given, const char *operands, const char *results, const op_own *own) {
+opcode op_register(ctx *c, const op_row *given, const char *operands, const char *results,
+                   const op_own *own) {
   arena *a = ctx_arena(c);
   op_row row = *given;
   row.name = kept(c, given->name, "");
@@ -276,4 +288,21 @@ u32 op_default(opcode op, attr_key k, double *list, u32 most) {
     if (a.mark == '=' && most && !strncmp(a.name, name, a.name_len) && !name[a.name_len])
       return list[0] = strtod(a.value, NULL), 1;
   return 0;
+}
+
+// ---- cost ------------------------------------------------------------------------------------------------
+static shape term_shape(const law *l, const law_term *t) {
+  shape s = {.nd = t->nd};
+  for (u32 d = 0; d < t->nd; d++) {
+    s.dim[d] = 1;
+    for (u32 i = 0; i < t->dim[d].n; i++) s.dim[d] *= l->letter[t->dim[d].f[i]].extent;
+  }
+  return s;
+}
+
+double op_own_flops(const op_own *o, attrs at, const law *l) {
+  shape s[TEXT_TERMS];
+  for (u32 k = 0; k < l->nopd + l->nres; k++)
+    s[k] = term_shape(l, k < l->nopd ? &l->opd[k] : &l->res[k - l->nopd]);
+  return o->flops(o, at, l->nopd, s, l->nres, s + l->nopd);
 }

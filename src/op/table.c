@@ -106,7 +106,8 @@ static const char *compile_dim(text_dim *x, const char **s) {
   do {
     u32 number = 0;
     *s += strspn(*s, " ");
-    while (several && **s >= '0' && **s <= '9' && number < TEXT_NUMBER) number = number * 10 + (u32)(*(*s)++ - '0');
+    while (several && **s >= '0' && **s <= '9' && number < TEXT_NUMBER)
+      number = number * 10 + (u32)(*(*s)++ - '0');
     const bool letter = !number && ((**s >= 'a' && **s <= 'z') || (**s >= 'A' && **s <= 'Z'));
     if (!letter && !number) return several ? "a letter or a number is missing" : "a letter is missing";
     if (number == 1 || number >= TEXT_NUMBER) return "a number is 2 to 127";

@@ -476,8 +476,8 @@ static value own_dx(rule *r, u32 operand, value g) {
   const shape from = shape_of(r, g), to = shape_of(r, r->x[operand]);
   if (sums_to(&from, &to)) return rule_sum_to(r, g, r->x[operand]);
   diag(p->c, E_SHAPE, r->b->where, "%s: the gradient of %s is %s, %s is %s", op_row_of(r->op)->name,
-       op_row_of(r->op)->own->operand[operand], ir_type_str(p, val(r->f, g)->ty), op_row_of(r->op)->own->operand[operand],
-       ir_type_str(p, val(r->f, r->x[operand])->ty));
+       op_row_of(r->op)->own->operand[operand], ir_type_str(p, val(r->f, g)->ty),
+       op_row_of(r->op)->own->operand[operand], ir_type_str(p, val(r->f, r->x[operand])->ty));
   r->b->failed = true;
   return 0;
 }

@@ -128,7 +128,7 @@ bool report_rank(report *r, arena *a, const prog *p, u32 rank, u32 nranks);
 void report_arrays(report *r, arena *a, const eval_array *x, const char *const *name, u32 n); // arrays.c
 void report_choices(report *r, arena *a);                // every choice of a strategy (tables.c)
 void report_families(report *r, arena *a);               // built-in models (tables.c)
-void report_ops(report *r, const ctx *c, arena *a);       // every operator, those of the session last
+void report_ops(report *r, const ctx *c, arena *a);      // every operator, those of the session last
 void report_op(report *r, arena *a, opcode op);          // one of them
 void report_diagnostics(report *r, arena *a);            // every diagnostic
 void report_diagnostic(report *r, arena *a, diag_id id); // one of them
