@@ -137,66 +137,117 @@ verdict    equal: the plan computes what the model computes
 $ heddle verify examples/operators/model.heddle --operators operators.so --train --strategy 'dp=2 tp=2 zero=3 mb=2' | grep verdict
 verdict    equal: the plan computes what the model computes
 $ heddle verify examples/operators/model.heddle --operators operators.so --train --strategy 'tp=4 sp=on' | grep verdict
-sh: 1: heddle: Permission denied
-[1]
+verdict    equal: the plan computes what the model computes
 $ heddle verify examples/operators/model.heddle --operators operators.so --train --strategy 'dp=2 pp=2 mb=2' | grep verdict
-sh: 1: heddle: Permission denied
-[1]
+verdict    equal: the plan computes what the model computes
 $ heddle sim examples/operators/model.heddle --operators operators.so --train --strategy tp=4 --machine dgx-2 --json | grep -o '"op": "swiglu[^}]*'
-sh: 1: heddle: Permission denied
-[1]
+"op": "swiglu", "kind": "computation", "count": 2, "time_ps": 14641826, "share": 0.040835866972589945
+"op": "swiglu_matmul", "kind": "computation", "count": 1, "time_ps": 8684871, "share": 0.024221995045570422
 $ heddle lower examples/operators/model.heddle --operators operators.so --train --strategy tp=4 --rank 1 | grep swiglu
-sh: 1: heddle: Permission denied
-[1]
+  %11 = swiglu %9, %10 ^3 : f32[8,32,256]
+  %16 = swiglu_matmul %14, %15, %down2 ^7 : f32[8,32,256]
+  %21 = swiglu %e, %f backward ^7 : f32[8,32,256]
 $ heddle export examples/operators/model.heddle --operators operators.so --train --strategy tp=4 --to pytorch | grep 'F.silu'
-sh: 1: heddle: Permission denied
-[1]
+    swiglu = F.silu(product) * product_2
+    swiglu_matmul = (F.silu(product_4) * product_5) @ down2
+    swiglu = F.silu(e) * f
+    silu = F.silu(e)
+    silu_2 = F.silu(a)
 ## What an operator lacks is told where it is needed.
 $ for op in no_kernel no_gradient failing free_of_cost bad_law good_law bad_gradient bad_line; do printf "main @main(%%x: f32[4,8], %%w: f32[8,8] weight) -> (f32[]) {\n  %%a = matmul %%x, %%w\n  %%b = $op %%a\n  %%loss = reduce_mean %%b {keepdims=0}\n  return %%loss\n}\n" >$op.heddle; done
 $ heddle plan no_kernel.heddle --operators operators_wrong.so --train --machine dgx-2 --devices 2 | grep winner
-sh: 1: heddle: Permission denied
-[1]
+winner       dp=1 tp=2 pp=1
 $ heddle verify no_kernel.heddle --operators operators_wrong.so --train --strategy dp=2
-sh: 1: heddle: Permission denied
-[127]
-$ heddle eval no_kernel.heddle --operators operators_wrong.so --random 1
-sh: 1: heddle: Permission denied
-[127]
-$ heddle import no_gradient.heddle --operators operators_wrong.so --train
-sh: 1: heddle: Permission denied
-[127]
-$ heddle verify no_gradient.heddle --operators operators_wrong.so --strategy dp=2 | grep verdict
-sh: 1: heddle: Permission denied
+error[E0406]: no_kernel has no kernel, so its numbers cannot be computed
+  --> no_kernel.heddle:3:8
+   3 |   %b = no_kernel %a
+     |        ^
+  hint: register it with one: its member `kernel` (docs/operators.md)
 [1]
+$ heddle eval no_kernel.heddle --operators operators_wrong.so --random 1
+error[E0406]: no_kernel has no kernel, so its numbers cannot be computed
+  --> no_kernel.heddle:3:8
+   3 |   %b = no_kernel %a
+     |        ^
+  hint: register it with one: its member `kernel` (docs/operators.md)
+[1]
+$ heddle import no_gradient.heddle --operators operators_wrong.so --train
+error[E0403]: no_gradient has no gradient
+  --> no_gradient.heddle:3:8
+   3 |   %b = no_gradient %a
+     |        ^
+  hint: register it with one: its member `gradient` (docs/operators.md)
+[1]
+$ heddle verify no_gradient.heddle --operators operators_wrong.so --strategy dp=2 | grep verdict
+verdict    equal: the plan computes what the model computes
 $ heddle eval failing.heddle --operators operators_wrong.so --random 1
-sh: 1: heddle: Permission denied
-[127]
+error[E0404]: failing: its kernel failed
+  --> failing.heddle:3:8
+   3 |   %b = failing %a
+     |        ^
+[1]
 $ heddle sim free_of_cost.heddle --operators operators_wrong.so --machine dgx-2
-sh: 1: heddle: Permission denied
-[127]
+error[E0404]: free_of_cost: its cost is 0 floating-point operations and -1 bytes
+  --> free_of_cost.heddle:3:8
+   3 |   %b = free_of_cost %a
+     |        ^
+[1]
 $ heddle import bad_gradient.heddle --operators operators_wrong.so --train
-sh: 1: heddle: Permission denied
-[127]
+error[E0301]: bad_gradient: the gradient of x is f32[1,1], x is f32[4,8]
+  --> bad_gradient.heddle:3:8
+   3 |   %b = bad_gradient %a
+     |        ^
+[1]
 $ heddle import bad_line.heddle --operators operators_wrong.so --train
-sh: 1: heddle: Permission denied
-[127]
+error[E0401]: transpose: perm has 1 entry for 2 dimensions
+  --> bad_line.heddle:3:8
+   3 |   %b = bad_line %a
+     |        ^
+  note: in the gradient of bad_line
+    --> bad_line.gradient:1:1
+     1 | %a = transpose %d_y {perm=[0]}
+       | ^
+[1]
 $ heddle export no_kernel.heddle --operators operators_wrong.so --strategy dp=2 --to pytorch
-sh: 1: heddle: Permission denied
-[127]
+error[E0514]: no_kernel cannot be written in PyTorch
+  --> no_kernel.heddle:3:8
+   3 |   %b = no_kernel %a
+     |        ^
+  hint: register it with an expression: its member `pytorch` (docs/operators.md)
+[1]
 ## The law is held against the kernel.
 $ heddle verify bad_law.heddle --operators operators_wrong.so --strategy tp=2
-sh: 1: heddle: Permission denied
-[127]
-$ heddle verify good_law.heddle --operators operators_wrong.so --strategy tp=2
-sh: 1: heddle: Permission denied
-[127]
-$ heddle verify bad_law.heddle --operators operators_wrong.so --strategy dp=2 | grep verdict
-sh: 1: heddle: Permission denied
+model      bad_law.heddle
+plan       dp=1 tp=2 pp=1
+results    1
+elements   1
+worst      0.864432
+tolerance  1e-09
+verdict    DIFFERENT
+
+result  elements  largest difference  relative
+loss           1          0.00405446  0.864432
+error[E0701]: loss differs by 0.00405 (relative 0.864) at element 0 of 1; the tolerance is 1e-09
 [1]
+$ heddle verify good_law.heddle --operators operators_wrong.so --strategy tp=2
+model      good_law.heddle
+plan       dp=1 tp=2 pp=1
+results    1
+elements   1
+worst      0
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+
+result  elements  largest difference  relative
+loss           1                   0         0
+$ heddle verify bad_law.heddle --operators operators_wrong.so --strategy dp=2 | grep verdict
+verdict    equal: the plan computes what the model computes
 ## Shared objects that are none.
 $ heddle ops --operators nowhere.so
-sh: 1: heddle: Permission denied
-[127]
+error[E0405]: nowhere.so: ./nowhere.so: cannot open shared object file: No such file or directory
+  hint: a shared object with operators: cc -shared -fPIC -DROWS_ONLY examples/operators.c -o operators.so
+[1]
 $ heddle ops --operators bad.heddle
-sh: 1: heddle: Permission denied
-[127]
+error[E0405]: bad.heddle: ./bad.heddle: file too short
+  hint: a shared object with operators: cc -shared -fPIC -DROWS_ONLY examples/operators.c -o operators.so
+[1]
