@@ -157,6 +157,18 @@ static bool is_feasible(const prog *p) {
   return false;
 }
 
+// Laws of Heddle's own operators are tested; those from outside are what somebody has written.
+static void doubt_own(const prog *src) {
+  for (u32 f = 1; f < src->funcs.n; f++)
+    for (u32 i = 0; i < src->funcs.v[f]->body.n; i++) {
+      const op_row *row = op_row_of((opcode)src->funcs.v[f]->body.v[i].op);
+      if (!row->own) continue;
+      diag_note(src->c, src->funcs.v[f]->body.v[i].where,
+                "%s is not of Heddle's table: is its kernel split by its law, %s?", row->name, row->law);
+      return;
+    }
+}
+
 // Do the results depend on the inputs? Some do so on few inputs only: comparisons, say. What does not, and
 // differs by no more than on other inputs, differs by rounding. from: diagnostics of the comparison.
 static bool tell(const prog *src, const prog *ref, u64 seed, const plan_numbers *want, u32 from, arena *a,
@@ -175,6 +187,7 @@ static bool tell(const prog *src, const prog *ref, u64 seed, const plan_numbers 
     diag_truncate(src->c, from);
     plan_rounding(r);
     say_worst(src->c, r);
+    if (!r->passed) doubt_own(src);
   }
   if (r->passed) plan_judge(src->c, func_get(src, src->main)->where, want, r);
   return true;

@@ -228,6 +228,10 @@ verdict    DIFFERENT
 result  elements  largest difference  relative
 loss           1          0.00405446  0.864432
 error[E0701]: loss differs by 0.00405 (relative 0.864) at element 0 of 1; the tolerance is 1e-09
+  note: bad_law is not of Heddle's table: is its kernel split by its law, ...d->...d?
+    --> bad_law.heddle:3:8
+     3 |   %b = bad_law %a
+       |        ^
 [1]
 $ heddle verify good_law.heddle --operators operators_wrong.so --strategy tp=2
 model      good_law.heddle
