@@ -1047,6 +1047,8 @@ g.heddle
 g.plan
 mine.plan
 ok.plan
+operators.so
+operators_wrong.so
 tests
 two.txt
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --strategy "dp=1 tp=5 pp=1 mb=1"
