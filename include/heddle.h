@@ -500,7 +500,8 @@ const char *heddle_trace_ask(heddle_session *s, const char *question, uint32_t n
 // ---- running ----------------------------------------------------------------------------------------------
 // One rank of a distributed program in this process, the others in processes (or threads) of their own. What joins them
 // is the caller's: MPI, sockets. Messages between two ranks arrive in the order in which they were sent.
-typedef struct {
+typedef struct heddle_link heddle_link;
+struct heddle_link {
   uint32_t rank; // this one
   void *arg;
   // Returns at once; the data is the caller's again. False: the other end is gone.
@@ -508,7 +509,11 @@ typedef struct {
   bool (*receive)(void *arg, uint32_t from, void *data, int64_t bytes); // waits for exactly so many bytes
   uint32_t
       threads; // that this rank computes with; 0: one for each core that the process may use. Results do not depend on it
-} heddle_link;
+  // Connections of their own between the same ranks, which another thread may use at the same time; good as long as these. Over
+  // them goes what the program puts on other streams than its first, while this rank computes. NULL: there are none, and
+  // this rank waits for it.
+  const heddle_link *beside;
+};
 // What `heddle run` loads to join its ranks: a shared object with a function `heddle_transport_open` of this type.
 // heddle-mpi.so is one. False: it could not, and `error` says why.
 typedef struct {
@@ -535,6 +540,10 @@ typedef struct {
 bool heddle_run_memory(heddle_run *r, heddle_run_bytes *out);
 // Of the latest step; on rank 0, and 0 on others. False: it has none, or another rank is gone.
 bool heddle_run_loss(heddle_run *r, double *loss);
+// How all-reduces, reduce-scatters and all-gathers move from now on, the same on all ranks, before the first step: from each
+// member to each (chunk_bytes 0, the default), or around a ring in chunks of so many bytes, each of which is recorded as a
+// message. Around a ring sums are of another order, the same on all ranks and in every run.
+void heddle_run_ring(heddle_run *r, int64_t chunk_bytes);
 // What this rank executes is recorded from now on: computation, communication, steps. most: events that are kept, 64
 // bytes each (0: 4,194,304, 256 MiB); a step for which there is no room is left out, as are all after it.
 bool heddle_run_record(heddle_run *r, uint64_t most);

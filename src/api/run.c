@@ -21,6 +21,10 @@ u32 program_loss(const prog *p) {
   return 0;
 }
 
+static eval_link link_of(const heddle_link *l) {
+  return (eval_link){.rank = l->rank, .arg = l->arg, .send = l->send, .receive = l->receive};
+}
+
 static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddle_tensors *inputs) {
   if (!heddle_program_ranks(p)) {
     diag(p->p->c, E_PLAN, (loc){0}, "%s runs on one device: only a distributed program has ranks", p->name);
@@ -28,7 +32,9 @@ static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddl
     return NULL;
   }
   heddle_run *r = object_new(p->o.s, sizeof *r, run_fini);
-  const eval_link to = {.rank = link->rank, .arg = link->arg, .send = link->send, .receive = link->receive};
+  eval_link to = link_of(link);
+  const eval_link beside = link->beside ? link_of(link->beside) : to;
+  if (link->beside) to.beside = &beside;
   const eval_opts o = {.threads = link->threads ? (int)link->threads : cpu_count()};
   r->p = object_hold(p);
   r->nparams = func_get(p->p, p->p->main)->nparams;
@@ -44,6 +50,9 @@ heddle_run *heddle_run_new(heddle_program *distributed, const heddle_link *link,
   API_RETURN(heddle_run *, NULL, distributed->o.s, begin(distributed, link, inputs));
 }
 void heddle_run_free(heddle_run *r) { object_drop(r); }
+void heddle_run_ring(heddle_run *r, int64_t chunk_bytes) {
+  if (r) eval_rank_ring(r->r, MAX(chunk_bytes, 0));
+}
 
 static bool step(heddle_run *r) {
   r->phase = HEDDLE_STEPPING;

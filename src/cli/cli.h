@@ -128,6 +128,7 @@ bool ranks_start(cli *x, uint32_t n); // this command again, n times; false: sai
 bool run_one_rank(cli *x, heddle_program *d, const char *plan);
 // Starts the ranks as this same command, and waits for them. False, and said: the job did not come to its end.
 bool run_start(cli *x, heddle_program *d);
+bool run_collectives_of(const cli *x, int64_t *chunk);
 const char *run_trace_of(const cli *x); // --trace, or $HEDDLE_TRACE; NULL: nothing is recorded
 bool machines_probe(cli *x);            // profile.c
 #endif

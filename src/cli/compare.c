@@ -46,11 +46,9 @@ static bool options_of_from(const cli *x) {
   const struct {
     const char *name;
     bool given;
-  } o[] = {{"steps", x->run_steps.given},
-           {"seed", x->seed.given},
-           {"launcher", x->launcher},
-           {"transport", x->transport},
-           {"trace", x->trace}};
+  } o[] = {{"steps", x->run_steps.given}, {"seed", x->seed.given}, {"launcher", x->launcher},
+           {"transport", x->transport},   {"trace", x->trace},     {"collectives", x->run_collectives},
+           {"chunk", x->run_chunk}};
   for (size_t k = 0; k < sizeof o / sizeof *o; k++)
     if (o[k].given)
       return usage_error("leave it out", "--%s cannot be combined with --from: nothing is run", o[k].name);
@@ -61,6 +59,8 @@ bool cmd_compare(cli *x) {
   char folder[4200];
   heddle_plan *b;
   heddle_program *d;
+  int64_t chunk;
+  if (!run_collectives_of(x, &chunk)) return false;
   heddle_machine *m = x->from && !options_of_from(x) ? NULL : machine_of(x);
   if (!m || !plan_of(x, m, &b, &d)) return false;
   if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2'", "`heddle compare` needs a plan");

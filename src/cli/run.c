@@ -135,6 +135,9 @@ static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t be
   }
   fputs("{\"plan\": ", stdout);
   put_json_text(plan);
+  int64_t chunk;
+  if (run_collectives_of(x, &chunk) && chunk)
+    printf(", \"collectives\": \"ring\", \"chunk_bytes\": %lld", (long long)chunk);
   printf(", \"ranks\": %u, \"step_ms\": %.6g, \"tensor_bytes\": %lld, \"process_bytes\": %lld, \"steps\": [",
          ranks, median, (long long)h->step, (long long)h->process);
   for (uint64_t k = 0; k < n; k++) {
@@ -193,6 +196,19 @@ static bool begin(cli *x, heddle_program *d, const char *plan, beginning *b) {
   return b->data;
 }
 
+// How collectives move: *chunk 0, or the bytes of a ring's chunks. False: the options do not say.
+bool run_collectives_of(const cli *x, int64_t *chunk) {
+  enum { CHUNK = 256000 };
+  const char *how = x->run_collectives ? x->run_collectives : "direct";
+  const bool ring = !strcmp(how, "ring");
+  *chunk = ring ? CHUNK : 0;
+  if (!ring && strcmp(how, "direct") != 0)
+    return usage_error("--collectives ring", "--collectives takes direct or ring; got '%s'", how);
+  if (x->run_chunk && !ring) return usage_error("--collectives ring", "--chunk needs --collectives ring");
+  if (x->run_chunk && !heddle_session_bytes(x->s, "--chunk", x->run_chunk, chunk)) return false;
+  return true;
+}
+
 // ---- training ------------------------------------------------------------------------------------------------
 static bool save(cli *x, heddle_run *r, beginning *b, uint32_t rank) {
   if (!heddle_run_save(r, x->run_save, &b->at, (uint32_t)x->run_keep.i)) return false;
@@ -224,7 +240,9 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
   heddle_run *r = heddle_run_new(d, &t->link, b.t);
   heddle_tensors_free(b.t); // its pieces are what this rank needs
   step_taken *taken = r ? calloc(b.steps, sizeof *taken) : NULL;
-  bool ok = taken && (!run_trace_of(x) || heddle_run_record(r, 0));
+  int64_t chunk;
+  bool ok = taken && run_collectives_of(x, &chunk) && (!run_trace_of(x) || heddle_run_record(r, 0));
+  if (ok) heddle_run_ring(r, chunk);
   if (r) heddle_run_begin_at(r, before), watch_follow(w, r);
   if (ok && b.data && !t->link.rank && !x->json) printf("%s\n\n", heddle_data_about(b.data));
   for (uint64_t k = 0; k < b.steps && ok; k++) {
@@ -301,7 +319,8 @@ static bool agree(cli *x) {
   if (x->run_shuffle && !x->run_data) return usage_error("--data tokens.u16", "--shuffle needs --data");
   if (x->run_data_type && !x->run_data) return usage_error("--data tokens.bin", "--data-type needs --data");
   if (x->run_hang.given && x->run_hang.x < 0) return usage_error(NULL, "--hang-timeout must not be negative");
-  return data_is_degree(x);
+  int64_t chunk;
+  return run_collectives_of(x, &chunk) && data_is_degree(x);
 }
 
 bool ranks_are_here(void) { return is_rank(); }

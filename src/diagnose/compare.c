@@ -19,6 +19,7 @@ typedef struct {
   VEC(span) step;
   sym *lane_name;
   u32 nlanes;
+  i64 of; // the collective that the latest communication was a message of (trace_comm); 0: none
 } recorded;
 typedef struct {
   ctx *c;
@@ -75,6 +76,8 @@ static void take_slice(comparing *x, recorded *r, const trace *t, u32 e, const k
     *vec_push(x->tmp, &x->comm) = x->rec.n - 1, *vec_push(x->tmp, &x->comm) = r->slice.n;
     hmap_add(x->tmp, &x->by_event, event_hash(r->file, e), x->comm.n / 2);
   }
+  const i64 of = t->comm[e] == TRACE_NONE ? 0 : t->comms.v[t->comm[e]].of, before = r->of;
+  r->of = of;
   *vec_push(x->a, &r->slice) = (compare_slice){
       .start_ps = t->start_ps[e],
       .end_ps = t->start_ps[e] + t->dur_ps[e],
@@ -82,6 +85,7 @@ static void take_slice(comparing *x, recorded *r, const trace *t, u32 e, const k
       .lane = t->lane[e],
       .row = row,
       .message = is_message(row),
+      .goes_on = of && of == before,
       .launched_ps = cause == TRACE_NONE ? INT64_MIN : t->start_ps[cause],
       .at = t->origin[e] == TRACE_NONE ? (trace_origin){.node = {0}} : t->origins.v[t->origin[e]],
       .microbatch = t->microbatch[e]};
@@ -458,7 +462,7 @@ static void count_slices(comparing *x, tally *y, u32 side, const compare_slice *
     }
     assert(y->event.v);
     compare_event *e = &y->event.v[at - 1];
-    e->count[side]++, e->total_ps[side] += s[k].end_ps - s[k].start_ps - s[k].wait_ps;
+    e->count[side] += !s[k].goes_on, e->total_ps[side] += s[k].end_ps - s[k].start_ps - s[k].wait_ps;
     if (!side && s[k].row == KERNEL_OTHER) count_kernel(x->a, y, &s[k]);
   }
 }

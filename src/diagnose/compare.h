@@ -38,6 +38,7 @@ typedef struct {
   u32 lane;
   u8 row;
   bool message;    // send or recv
+  bool goes_on;    // one more message of the collective that the slice before it is part of
   i64 wait_ps;     // of a communication: until its last member came
   i64 launched_ps; // INT64_MIN: not said
   trace_origin at;

@@ -35,7 +35,7 @@ static void count_slice(tally *y, const compare_slice *s, u32 side) {
   }
   assert(y->place.v);
   compare_place *p = &y->place.v[at - 1];
-  p->count[side]++, p->total_ps[side] += s->end_ps - s->start_ps - s->wait_ps;
+  p->count[side] += !s->goes_on, p->total_ps[side] += s->end_ps - s->start_ps - s->wait_ps;
 }
 
 static int by_difference(const void *x, const void *y) {

@@ -5,7 +5,7 @@
 // waits for is said by events (cudaStreamWaitEvent). Newer traces have events of synchronisation that tell their streams,
 // or what the host waited for. In older ones an op that is launched after such a call waits for what was launched last on every other stream, unless it began before that ended. So does
 // an op of a graph, which is launched with others by one call. A process that runs its events itself (trace_process.serial)
-// has no calls: each event is one, which launches it and waits for it.
+// has no calls: each event is one, which launches it and waits for it, but those that went on beside it.
 #include "diagnose/diagnose.h"
 #include <stdlib.h>
 
@@ -26,7 +26,8 @@ static bool is_sync(const char *name) {
                                      "hipStreamSynchronize",
                                      "hipEventSynchronize",
                                      "hipMemcpy",
-                                     "hipMemcpyWithStream"};
+                                     "hipMemcpyWithStream",
+                                     "wait for communication"}; // of Heddle's own runs
   return among(name, sync, COUNT_OF(sync));
 }
 static bool is_stream_wait(const char *name) {
@@ -170,8 +171,8 @@ static bool put_wait(reader *x, const call *c, u32 op) {
 
 // An item that waits: for what the recording says, a stream or an op, or else for the last op of every stream that had
 // ended when the call did. Was it really waiting?
-static bool put_waits(reader *x, const call *c, u32 nops, const u32 *number) {
-  const u32 wait = x->made[c->event], op = x->serial ? nops : wait ? x->awaited[wait - 1] : 0;
+static bool put_waits(reader *x, const call *c, bool runs, u32 nops, const u32 *number) {
+  const u32 wait = x->made[c->event], op = runs ? nops : wait ? x->awaited[wait - 1] : 0;
   const trace_lane *lane = wait ? &x->t->lanes.v[x->t->lane[wait - 1]] : NULL;
   bool waited = false;
   if (op && op <= nops) return put_wait(x, c, op - 1);
@@ -222,7 +223,8 @@ static void put_items(reader *x, const u32 *number) {
   for (u32 i = 0; i < x->call.n; i++) {
     const call *c = &x->call.v[i];
     const char *name = sym_str(x->c, trace_name(x->t, c->event));
-    const bool launches = k < x->op.n && x->op.v[k].call == i, sync = x->serial || is_sync(name);
+    const bool launches = k < x->op.n && x->op.v[k].call == i,
+               runs = x->serial && x->t->cause[c->event] == c->event, sync = runs || is_sync(name);
     if (is_stream_wait(name)) put_told(x, c, k, number);
     if (launches) {
       const i64 end = sync ? c->start : c->end;
@@ -236,7 +238,7 @@ static void put_items(reader *x, const u32 *number) {
     }
     if (sync) {
       const u32 first = x->wait.n;
-      const bool waited = put_waits(x, c, k, number);
+      const bool waited = put_waits(x, c, runs, k, number);
       put_item(x, c->start, c->end, (waited ? c->start : c->end) - before);
       x->item.v[x->item.n - 1].waited = waited, x->item.v[x->item.n - 1].first_wait = first;
       before = MAX(before, c->end);

@@ -174,6 +174,7 @@ static bool compute(interp *m, frame *f, const instr *i, u32 index, const point 
     s.in[k] = &f->v[v];
     s.inp[k] = eval_holdings(m, val(f->f, v)->ty, f->g, at, i->where);
     ok = s.inp[k];
+    for (u32 r = 0; ok && r < s.in[k]->n; r++) ok = eval_ready(m, s.in[k]->piece[r]);
     if (ok && s.in[k]->g.i != s.g.i) {
       diag(m->c, E_LAYOUT, i->where, "%s: operand %u is on another group than the instruction",
            op_row_of(i->op)->name, k + 1);
@@ -236,6 +237,7 @@ static bool communicate(interp *m, frame *f, const instr *i, const point *at) {
     const holdings *p = eval_holdings(m, val(f->f, v)->ty, f->g, &q, i->where);
     *(is_out ? &out[j] : &in[j]) = (end){f->v[v].g, p, &f->v[v]};
     ok = p;
+    for (u32 r = 0; ok && !is_out && r < p->n; r++) ok = eval_ready(m, f->v[v].piece[r]);
     for (u32 r = 0; ok && !is_out && r < p->n; r++)
       if (eval_mine(m, f->v[v].g, r) && f->v[v].piece[r]->bytes != spot_bytes(p, r)) {
         diag(m->c, E_LAYOUT, i->where, "%s: operand %u has %lld bytes on rank %u, its type says %lld",
@@ -449,6 +451,7 @@ void eval_open(interp *m) {
 }
 
 void eval_close(interp *m) {
+  beside_close(m);
   while (m->live) {
     m->live->refs = 1;
     eval_drop(m, m->live);

@@ -23,6 +23,7 @@ typedef struct {
   const char *title; // of the progress bar; NULL: "evaluating"
   int threads;       // of one instruction; 0: one. Results do not depend on it
   i64 step;          // number of the optimizer's step, from 1; 0: what the program says
+  i64 ring_bytes; // of one rank: collectives go around a ring in chunks of so many bytes; 0: from each to each
 } eval_opts;
 
 // Runs main. in: one array per parameter of main, in order; extents must be the parameter's, the element type
@@ -68,13 +69,17 @@ double eval_difference(const eval_array *x, const eval_array *y, i64 *where);
 // ---- one rank of it (rank.c) -----------------------------------------------------------------------------
 // A program whose ranks run in processes of their own, each with its pieces alone. What joins them is the caller's:
 // messages between two ranks arrive in the order in which they were sent.
-typedef struct {
+typedef struct eval_link eval_link;
+struct eval_link {
   u32 rank; // this process
   void *arg;
   // Returns at once; the data is the caller's again. False: the other end is gone.
   bool (*send)(void *arg, u32 to, const void *data, i64 bytes);
   bool (*receive)(void *arg, u32 from, void *data, i64 bytes); // exactly so many bytes; waits for them
-} eval_link;
+  // Connections of their own between the same ranks, which another thread may use meanwhile: what the program puts on
+  // streams beside its first goes there, and computation goes on. NULL: there are none.
+  const eval_link *beside;
+};
 typedef struct eval_rank eval_rank;
 // Where a rank is, for other threads to read at any time.
 typedef struct {
@@ -123,6 +128,8 @@ bool eval_rank_result(eval_rank *r, u32 k, eval_array *out, arena *a);
 // Parameter k likewise, as it is now.
 bool eval_rank_parameter(eval_rank *r, u32 k, eval_array *out, arena *a);
 
+// From the next step on, as eval_opts.ring_bytes; the same on all ranks.
+void eval_rank_ring(eval_rank *r, i64 chunk_bytes);
 // What the rank executes is recorded from now on: every instruction that it has a part in, with its times. most: events
 // that are kept, 64 bytes each; a step for which there is no room is left out, as are all after it. nranks: of the job.
 void eval_rank_record(eval_rank *r, u32 nranks, u64 most);

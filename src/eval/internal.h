@@ -9,11 +9,14 @@
 // Ranks whose pieces are equal by construction (an all-gather's) share one; nobody writes to a shared one.
 typedef struct buf buf;
 struct buf {
-  buf *prev, *next; // all that are alive, so that a failed run leaves none behind; or that are kept
-  i64 bytes, room;  // of the piece; of the memory, 0: not ours
-  u32 refs, turn;   // turn: storage's number of it + 1; 0: none
-  char *data;       // behind the header, an input's own, or in storage's block
+  buf *prev, *next;     // all that are alive, so that a failed run leaves none behind; or that are kept
+  i64 bytes, room;      // of the piece; of the memory, 0: not ours
+  u32 refs, turn;       // turn: storage's number of it + 1; 0: none
+  struct errand *until; // whose result it is, which is not yet there (beside.c); NULL: it is
+  char *data;           // behind the header, an input's own, or in storage's block
 };
+
+typedef VEC(buf *) buf_list;
 
 // ---- holdings: which elements the members hold (holdings.c) --------------------------------------------
 // Equal index maps are one object, so comparing pieces is comparing pointers.
@@ -67,6 +70,7 @@ typedef struct {
   void (*watch)(void *arg, const func_info *f, const instr *i, group g); // eval_rank_watch; NULL: nobody
   void *watcher;
   struct recorder *record; // NULL: nobody wants to know what runs
+  struct beside *beside;   // communication that is under way beside computation; NULL: none was
   struct storage *storage; // of the steps of a rank; NULL: pieces have memory as they come
   VEC(imap *) maps;
   VEC(holdings *) holdings;
@@ -127,6 +131,7 @@ int eval_member(const interp *m, group g, u32 rank); // -1: the rank is not in t
 static inline bool eval_mine(const interp *m, group g, u32 member) {
   return !m->link || eval_rank_of(m, g, member) == m->link->rank;
 }
+bool eval_gone(interp *m, u32 rank, loc where); // false, with E_PEER
 bool eval_send(interp *m, u32 to, const buf *b, loc where);
 bool eval_receive(interp *m, u32 from, buf *b, loc where); // as many bytes as b has; false, with E_PEER
 
@@ -161,8 +166,18 @@ u32 record_number(recorder *r);
 void record_step_begin(recorder *r);
 void record_step_end(recorder *r);
 struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded *about); // recorded.c
+// NULL: nothing is recorded now.
+static inline recorder *recorder_of(const interp *m) { return eval_is_dry(m) ? NULL : m->record; }
 // While a send runs, of one target: gives only the member of the same number to it?
 void record_pairs(recorder *r, bool only);
+struct transfer;
+// The communication that runs consists of these messages, which get their numbers now; record_messages once they are done.
+void record_number_messages(recorder *r, struct transfer *t);
+void record_messages(recorder *r, const struct transfer *t);
+struct errand;
+void record_begun(recorder *r, struct errand *e); // the communication that runs goes on beside computation
+void record_waits(recorder *r);                   // the rank waits for the first of those
+void record_ended(recorder *r, struct errand *e); // which has ended
 
 // ---- receiving late (late.c) ------------------------------------------------------------------------------
 // Is it a send by which this rank only receives? It may come when its value is used: the sender waits for nobody.
@@ -170,8 +185,70 @@ bool eval_receives_only(const interp *m, const frame *f, const instr *i);
 // How many of f->waiting must have come before the instruction runs (NULL: before the function ends).
 u32 eval_due(const interp *m, const frame *f, const instr *i);
 
+// ---- transfers (transfer.c) --------------------------------------------------------------------------------
+// What this rank sends and receives for one communication, in order, put together before anything moves.
+typedef struct {
+  bool sends;
+  u32 peer, hop, chunk; // the other rank; step of the ring, part of what moves in it
+  u32 seq;              // number of the message among those of sender and receiver; 0: nothing is recorded
+  char *data;           // what leaves, or where it comes
+  char *into;           // what comes is combined into this; NULL: it stays where it came
+  i64 bytes;
+  i64 start_ns, dur_ns, waited_ns; // of what is recorded, on the recorder's clock
+} transfer_step;
+typedef struct transfer {
+  arena *a;
+  dtype t; // of elements
+  reduction red;
+  bool timed, messages; // steps get their times; each is recorded
+  loc where;
+  VEC(transfer_step) step;
+} transfer;
+bool transfer_run(interp *m, transfer *t); // false, with E_PEER
+// The same without diagnostics, in any thread. False: *gone, the other end, is not there any more.
+bool transfer_go(const eval_link *l, eval_where *w, transfer *t, u32 *gone);
+
+// ---- beside computation (beside.c) ---------------------------------------------------------------------------
+// A communication that has begun and goes on in a thread of its own, over the link's second connections.
+typedef struct errand errand;
+struct errand {
+  errand *next;
+  arena *a; // its own, in which all of it is
+  transfer t;
+  bool (*finish)(interp *m, void *arg,
+                 bool came); // makes the result of what has come, and drops what it keeps
+  void *arg;
+  buf *out;           // the result; NULL: other ranks have it
+  struct noted *note; // of the recorder; NULL: none
+  bool ended, ok;
+  u32 gone;
+};
+// Does the instruction run beside computation? Its stream is not the first one, and the link can.
+bool beside_takes(const interp *m, const instr *i);
+errand *beside_new(interp *m); // to be filled in
+void beside_begin(interp *m, errand *e);
+bool beside_end(interp *m, errand *e); // waits for it and all before it. False and a diagnostic
+bool beside_end_all(interp *m);
+void beside_close(interp *m); // what cannot end is left behind, with its pieces
+static inline bool eval_ready(interp *m, const buf *b) { return !b || !b->until || beside_end(m, b->until); }
+
+// ---- rings (ring.c) ----------------------------------------------------------------------------------------
+// A collective of a subgroup whose members stand in a ring: each sends to the next and hears the one before.
+typedef struct {
+  interp *m;
+  const struct end *in, *out;
+  reduction red;
+  u32 n, at;         // members; this rank's place
+  const u32 *member; // by place, of the group
+} ring;
+// Can it go around a ring? The same on all members.
+bool ring_takes(const ring *r, opcode op);
+// Puts the transfer together that fills the own piece of the result, and for an all-gather the pieces of all members in
+// r->in, which the caller puts together. kept: what can be dropped once it has run.
+void ring_put(const ring *r, opcode op, transfer *t, buf_list *kept);
+
 // ---- movement (move.c) ---------------------------------------------------------------------------------
-typedef struct { // one end
+typedef struct end { // one end
   group g;
   const holdings *p;
   held *v;
@@ -182,4 +259,7 @@ bool eval_move(interp *m, const instr *i, const point *when, const end *in, u32 
 void eval_fold_begin(void *acc, dtype t, i64 n, reduction r);
 void eval_store(void *dst, dtype t, const void *acc, i64 n); // rounded
 void eval_fold(arena *scratch, void *acc, const void *x, dtype t, i64 n, reduction r);
+// to[k] = to[k] (+) x[k], both of type t, rounded.
+void eval_fold_stored(void *to, const void *x, dtype t, i64 n, reduction r);
+bool eval_holds_all(const spot *x, const spot *of, u32 nd); // has the piece x every element of the other?
 #endif

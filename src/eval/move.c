@@ -66,6 +66,31 @@ void eval_fold(arena *scratch, void *acc, const void *x, dtype t, i64 n, reducti
   arena_release(scratch, mark);
 }
 
+void eval_fold_stored(void *to, const void *x, dtype t, i64 n, reduction r) {
+  enum { CHUNK = 512 };
+  u64 a[CHUNK], b[CHUNK];
+  float *f = to;
+  const float *g = x;
+  const u64 flip = dtype_kind_of(t) == DK_UINT ? (u64)1 << 63 : 0;
+  if (t == DT_F32 && r == RED_SUM) { // as in f64 and rounded, which it is exactly
+    for (i64 k = 0; k < n; k++) f[k] += g[k];
+    return;
+  }
+  for (i64 k = 0; k < n; k += CHUNK) {
+    const i64 w = MIN(n - k, (i64)CHUNK);
+    char *dst = (char *)to + (size_t)k * dtype_bytes(t);
+    const char *src = (const char *)x + (size_t)k * dtype_bytes(t);
+    if (dtype_kind_of(t) == DK_FLOAT) {
+      ker_load_f64((double *)(void *)a, t, dst, w), ker_load_f64((double *)(void *)b, t, src, w);
+      fold_f64((double *)(void *)a, (const double *)(const void *)b, w, r);
+    } else {
+      ker_load_i64((i64 *)a, t, dst, w), ker_load_i64((i64 *)b, t, src, w);
+      fold_u64(a, b, w, r, flip);
+    }
+    eval_store(dst, t, a, w);
+  }
+}
+
 void eval_store(void *dst, dtype t, const void *acc, i64 n) {
   if (dtype_kind_of(t) == DK_FLOAT)
     ker_store_f64(dst, t, acc, n);
@@ -142,7 +167,7 @@ static bool same_summand(const movement *v, u32 from, u32 to) {
   return true;
 }
 
-static bool holds_all(const spot *x, const spot *of, u32 nd) {
+bool eval_holds_all(const spot *x, const spot *of, u32 nd) {
   for (u32 d = 0; d < nd; d++) {
     if (!x->map[d] || x->map[d] == of->map[d]) continue;
     for (i64 k = 0; k < of->dim[d]; k++)
@@ -154,7 +179,7 @@ static bool holds_all(const spot *x, const spot *of, u32 nd) {
 // A send: member k to member k between groups of one size if that suffices, else whoever has the elements.
 static void give_across(movement *v, u32 to) {
   const holdings *ip = v->in->p, *op = v->out->p;
-  if (ip->n == op->n && same_summand(v, to, to) && holds_all(&ip->at[to], &op->at[to], ip->t->s.nd)) {
+  if (ip->n == op->n && same_summand(v, to, to) && eval_holds_all(&ip->at[to], &op->at[to], ip->t->s.nd)) {
     give(v, 0, to);
     return;
   }
@@ -220,9 +245,17 @@ static const void *given(const movement *v, giver g) { return v->in[g.end].v->pi
 static bool take_whole(movement *v, u32 to) {
   const holdings *op = v->out->p;
   const end *e = v->n ? &v->in[v->list[0].end] : NULL;
-  if (!e || !eval_same(&e->p->at[v->list[0].member], &op->at[to], op->t->s.nd)) return false;
+  if (!e || v->out->v->piece[to] || !eval_same(&e->p->at[v->list[0].member], &op->at[to], op->t->s.nd))
+    return false;
   v->out->v->piece[to] = buf_share(e->v->piece[v->list[0].member]);
   return true;
+}
+
+// Where the result goes that others may have begun to refer to.
+static buf *room_for(movement *v, u32 to) {
+  buf **b = &v->out->v->piece[to];
+  if (!*b) *b = eval_buf(v->m, spot_bytes(v->out->p, to));
+  return *b;
 }
 
 // The piece of `to` from what the givers hold, each element from the first giver.
@@ -233,7 +266,7 @@ static bool put_together(movement *v, u32 to) {
   if (take_whole(v, to)) return true;
   bool even = true;
   for (u32 e = 0; e < v->nin; e++) even = even && v->in[e].p->even;
-  buf *b = v->out->v->piece[to] = eval_buf(v->m, spot_bytes(op, to));
+  buf *b = room_for(v, to);
   if (eval_is_dry(v->m)) return true;
   arena_mark_t mark = arena_mark(v->m->scratch);
   u8 *done = even ? NULL : ZNEWN(v->m->scratch, u8, s->elems); // even pieces are equal or disjoint
@@ -292,7 +325,7 @@ static i64 combine_cut(movement *v, u32 to, buf *b) {
 static bool combine(movement *v, u32 to) {
   const spot *s = &v->out->p->at[to];
   if (v->n == 1 && take_whole(v, to)) return true;
-  buf *b = v->out->v->piece[to] = eval_buf(v->m, spot_bytes(v->out->p, to));
+  buf *b = room_for(v, to);
   if (eval_is_dry(v->m)) return true;
   bool alike = v->n > 0;
   for (u32 k = 0; k < v->n && alike; k++)
@@ -336,24 +369,23 @@ static bool needed(const movement *v, u32 to, u32 k) {
 }
 
 // What this rank has for the piece of `to` leaves, or what it needs for its own piece comes: came[k] says so of giver k.
-static bool exchange(movement *v, u32 to, bool *came) {
+// All sends are put before all receives: they wait for nobody, and both directions of a link are used at once.
+static void put_exchange(movement *v, u32 to, transfer *sends, transfer *receives, bool *came) {
   interp *m = v->m;
-  const eval_link *l = m->link;
-  const u32 target = eval_rank_of(m, v->out->g, to);
+  const u32 self = m->link->rank, target = eval_rank_of(m, v->out->g, to);
   for (u32 k = 0; k < v->n; k++) {
     const end *e = &v->in[v->list[k].end];
-    const u32 member = v->list[k].member, from = eval_rank_of(m, e->g, member);
-    came[k] = false;
-    if ((from == l->rank) == (target == l->rank) || !needed(v, to, k)) continue;
-    if (from == l->rank) {
-      if (!eval_send(m, target, e->v->piece[member], v->i->where)) return false;
-      continue;
-    }
-    buf *b = e->v->piece[member] = eval_buf(m, spot_bytes(e->p, member));
-    came[k] = true;
-    if (!eval_receive(m, from, b, v->i->where)) return false;
+    buf **b = &e->v->piece[v->list[k].member];
+    const u32 from = eval_rank_of(m, e->g, v->list[k].member);
+    if (target == self) came[k] = false;
+    if ((from == self) == (target == self) || !needed(v, to, k)) continue;
+    if (target == self) *b = eval_buf(m, spot_bytes(e->p, v->list[k].member)), came[k] = true;
+    transfer *t = from == self ? sends : receives;
+    *vec_push(t->a, &t->step) = (transfer_step){.sends = from == self,
+                                                .peer = from == self ? target : from,
+                                                .data = (*b)->data,
+                                                .bytes = (*b)->bytes};
   }
-  return true;
 }
 
 static void forget(movement *v, const bool *came) {
@@ -363,30 +395,138 @@ static void forget(movement *v, const bool *came) {
   }
 }
 
-// Targets one after the other, on every rank in the same order.
-static bool linked_movement(movement *v) {
-  arena_mark_t mark = arena_mark(v->m->scratch);
+// A movement of which this process does what concerns its own rank.
+typedef struct {
+  movement v;
+  int self;    // this rank's number in the target; -1: it is not in it
+  bool around; // a ring
+  bool *came;  // of the givers of the own piece: does theirs come from elsewhere?
+  buf_list kept;
+} linked;
+
+// The members of this rank's subgroup as a ring, if the collective can go around one.
+static bool ring_of(linked *x, arena *a, ring *r) {
+  movement *v = &x->v;
+  const opcode op = v->i->op;
+  if (x->self < 0 || !v->m->o.ring_bytes) return false;
+  if (op != OP_all_reduce && op != OP_reduce_scatter && op != OP_all_gather) return false;
+  u32 *member = NEWN(a, u32, v->cap);
+  v->n = 0;
+  give_subgroup(v, v->out->g, (u32)x->self);
+  *r = (ring){.m = v->m, .in = v->in, .out = v->out, .red = v->red, .n = v->n, .member = member};
+  for (u32 k = 0; k < v->n; k++) {
+    member[k] = v->list[k].member;
+    x->came[k] = op == OP_all_gather && member[k] != (u32)x->self;
+    if (member[k] == (u32)x->self) r->at = k;
+  }
+  return ring_takes(r, op);
+}
+
+// From each to each, targets one after the other, on every rank in the same order.
+static bool put_from_each(linked *x, transfer *t) {
+  movement *v = &x->v;
+  recorder *rec = recorder_of(v->m);
+  transfer receives = {.a = t->a};
+  giver *own = NEWN(t->a, giver, v->cap);
+  u32 nown = 0;
+  bool ok = true;
+  for (u32 to = 0; to < v->out->p->n && ok; to++) {
+    ok = givers(v, to);
+    if (ok && rec) record_pairs(rec, v->n == 1 && v->list->member == to);
+    if (ok) put_exchange(v, to, t, &receives, x->came);
+    if ((int)to == x->self) memcpy(own, v->list, v->n * sizeof *own), nown = v->n;
+  }
+  for (u32 k = 0; k < receives.step.n; k++) *vec_push(t->a, &t->step) = receives.step.v[k];
+  v->list = own, v->n = nown;
+  return ok;
+}
+
+// What moves, put together in t->a. Around a ring, and to servers and from them, every message is recorded.
+static bool put_linked(linked *x, transfer *t) {
+  movement *v = &x->v;
+  ring r;
   v->cap = v->nin;
   for (u32 e = 0; e < v->nin; e++) v->cap = MAX(v->cap, v->in[e].p->n + 1);
-  v->list = NEWN(v->m->scratch, giver, v->cap);
-  bool ok = true, *came = NEWN(v->m->scratch, bool, v->cap + 1);
-  for (u32 to = 0; to < v->out->p->n && ok; to++) {
-    arena_mark_t one = arena_mark(v->m->scratch);
-    ok = givers(v, to);
-    if (ok && v->m->record) record_pairs(v->m->record, v->n == 1 && v->list->member == to);
-    ok = ok && exchange(v, to, came);
-    if (ok && eval_mine(v->m, v->out->g, to)) {
-      ok = v->red == RED_NONE ? put_together(v, to) : combine(v, to);
-      forget(v, came);
-    }
-    arena_release(v->m->scratch, one);
-  }
+  v->list = NEWN(t->a, giver, v->cap), x->came = ZNEWN(t->a, bool, v->cap + 1);
+  x->self = eval_member(v->m, v->out->g, v->m->link->rank);
+  t->t = v->out->p->stored, t->red = v->red, t->where = v->i->where;
+  x->around = ring_of(x, t->a, &r);
+  if (x->around)
+    ring_put(&r, v->i->op, t, &x->kept);
+  else if (!put_from_each(x, t))
+    return false;
+  t->messages = recorder_of(v->m) && (x->around || attr_int(v->at, A_server, 0));
+  if (t->messages) record_number_messages(v->m->record, t);
+  return true;
+}
+
+// The own piece, of what has come.
+static bool finish_linked(linked *x, bool ok) {
+  movement *v = &x->v;
+  const bool there = x->self < 0 || (x->around && v->i->op != OP_all_gather);
+  if (ok && !there) ok = v->red == RED_NONE ? put_together(v, (u32)x->self) : combine(v, (u32)x->self);
+  forget(v, x->came);
+  for (u32 k = 0; k < x->kept.n; k++) eval_drop(v->m, x->kept.v[k]);
+  return ok;
+}
+
+static bool linked_movement(movement *v) {
+  arena_mark_t mark = arena_mark(v->m->scratch);
+  linked x = {.v = *v};
+  transfer t = {.a = v->m->scratch};
+  bool ok = put_linked(&x, &t);
+  t.timed = t.messages;
+  ok = ok && transfer_run(v->m, &t);
+  if (t.messages) record_messages(v->m->record, &t);
+  ok = finish_linked(&x, ok);
   arena_release(v->m->scratch, mark);
   return ok;
 }
 
+// ---- beside computation ----------------------------------------------------------------------------------
+// An end whose pieces stay, whatever becomes of the value: its own holder refers to them, too.
+static end *end_kept(arena *a, const end *e) {
+  held *h = NEW(a, held);
+  *h = *e->v;
+  h->piece = ZNEWN(a, buf *, h->n + 1);
+  eval_held_share(h, e->v);
+  end *copy = NEW(a, end);
+  *copy = (end){e->g, e->p, h};
+  return copy;
+}
+
+static bool finish_beside(interp *m, void *arg, bool came) {
+  linked *x = arg;
+  const bool ok = finish_linked(x, came);
+  eval_held_drop(m, x->v.in->v), eval_held_drop(m, x->v.out->v);
+  return ok;
+}
+
+// It begins, and ends when its result is used, or with the step.
+static bool movement_beside(movement *v) {
+  errand *e = beside_new(v->m);
+  linked *x = NEW(e->a, linked);
+  *x = (linked){.v = *v};
+  x->v.in = end_kept(e->a, v->in), x->v.out = end_kept(e->a, v->out);
+  const bool ok = put_linked(x, &e->t);
+  if (!ok || !e->t.step.n) { // nothing to wait for
+    const bool done = finish_linked(x, ok);
+    eval_held_share(v->out->v, x->v.out->v);
+    eval_held_drop(v->m, x->v.in->v), eval_held_drop(v->m, x->v.out->v);
+    arena_free(e->a);
+    return done;
+  }
+  if (x->self >= 0) {
+    e->out = room_for(&x->v, (u32)x->self);
+    v->out->v->piece[x->self] = buf_share(e->out);
+  }
+  e->finish = finish_beside, e->arg = x;
+  beside_begin(v->m, e);
+  return true;
+}
+
 static bool whole_movement(movement *v) {
-  if (v->m->link) return linked_movement(v);
+  if (v->m->link) return beside_takes(v->m, v->i) ? movement_beside(v) : linked_movement(v);
   arena_mark_t mark = arena_mark(v->m->scratch);
   u32 n = v->out->p->n, *begin = NEWN(v->m->scratch, u32, n + 1), nd = v->out->p->t->s.nd;
   v->cap = v->nin;

@@ -95,7 +95,7 @@ static void hint_memory(ctx *c) {
 }
 
 // False, with E_PEER at `where`, or what the rank is at.
-static bool gone(interp *m, u32 rank, loc where) {
+bool eval_gone(interp *m, u32 rank, loc where) {
   arena *a = arena_new();
   loc own = where;
   const char *what = eval_where_text(m->p, m->where.at, m->where.top, a, &own), *at = what ? ", at " : "";
@@ -111,26 +111,16 @@ static bool gone(interp *m, u32 rank, loc where) {
   return false;
 }
 
-bool eval_send(interp *m, u32 to, const buf *b, loc where) {
-  if (eval_is_dry(m)) return true;
-  m->where.sends = to + 1;
-  m->where.count++;
-  errno = 0;
-  const bool sent = m->link->send(m->link->arg, to, b->data, b->bytes);
-  m->where.sends = 0;
-  return sent || gone(m, to, where);
+static bool message(interp *m, bool sends, u32 peer, const buf *b, loc where) {
+  transfer t = {.a = m->scratch, .where = where};
+  arena_mark_t mark = arena_mark(t.a);
+  *vec_push(t.a, &t.step) = (transfer_step){.sends = sends, .peer = peer, .data = b->data, .bytes = b->bytes};
+  const bool ok = transfer_run(m, &t);
+  arena_release(t.a, mark);
+  return ok;
 }
-
-bool eval_receive(interp *m, u32 from, buf *b, loc where) {
-  if (eval_is_dry(m)) return true;
-  m->where.waits = from + 1;
-  m->where.count++;
-  errno = 0;
-  const bool came = m->link->receive(m->link->arg, from, b->data, b->bytes);
-  m->where.waits = 0;
-  m->where.count++;
-  return came || gone(m, from, where);
-}
+bool eval_send(interp *m, u32 to, const buf *b, loc where) { return message(m, true, to, b, where); }
+bool eval_receive(interp *m, u32 from, buf *b, loc where) { return message(m, false, from, b, where); }
 
 // Pieces that pass as this rank's own; nobody writes to them.
 static held shared(interp *m, type t, const held *from) {
@@ -151,6 +141,7 @@ eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *lin
   eval_rank *r = ZNEWN(a, eval_rank, 1);
   *r = (eval_rank){.m = {.p = p, .c = p->c, .o = *o}, .link = *link, .a = a};
   r->m.link = &r->link;
+  if (link->beside) r->link.beside = arena_dup(a, link->beside, sizeof *link->beside);
   r->nparams = f->nparams, r->nresults = f->rets.n;
   eval_open(&r->m);
   storage_new(&r->m);
@@ -217,7 +208,7 @@ static bool one_step(eval_rank *r, const u32 *next) {
   for (u32 k = 0; k < r->nparams; k++) args[k] = shared(m, param_type(r, k), &r->param[k]);
   for (u32 k = 0; k < r->nparams; k++)
     if (next[k]) eval_held_drop(m, &r->param[k]); // whoever updates it may work in its storage
-  const bool ok = eval_main(m, args, results);
+  const bool ok = eval_main(m, args, results) && beside_end_all(m);
   for (u32 k = 0; k < r->nparams; k++) eval_held_drop(m, &args[k]);
   for (u32 k = 0; ok && k < r->nresults; k++) {
     eval_held_share(&r->result[k], &results[k]);
@@ -339,6 +330,8 @@ bool eval_rank_rows(eval_rank *r, u32 k, u8 *row) {
 
 u32 eval_rank_self(const eval_rank *r) { return r->link.rank; }
 void eval_rank_number(eval_rank *r, i64 step) { r->m.o.step = step; }
+
+void eval_rank_ring(eval_rank *r, i64 chunk_bytes) { r->m.o.ring_bytes = chunk_bytes; }
 
 void eval_rank_record(eval_rank *r, u32 nranks, u64 most) {
   if (!r->m.record) record_new(r->a, &r->m, nranks, most);

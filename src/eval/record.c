@@ -43,9 +43,14 @@ recorder *record_new(arena *a, interp *m, u32 nranks, u64 most) {
   recorder *r = ZNEWN(a, recorder, 1);
   r->a = a, r->m = m, r->nranks = nranks, r->most = most, r->nstreams = m->p->streams.n;
   r->inner = *m->link;
-  r->outer = (eval_link){.rank = r->inner.rank, .arg = r, .send = send_noted, .receive = receive_noted};
+  r->outer = (eval_link){.rank = r->inner.rank,
+                         .arg = r,
+                         .send = send_noted,
+                         .receive = receive_noted,
+                         .beside = r->inner.beside};
   r->fn = m->p->main.i, r->microbatch = TRACE_NONE;
-  r->count = ZNEWN(a, u32, r->nstreams + 1);
+  r->count = ZNEWN(a, u32, r->nstreams + LANES_AFTER);
+  r->parts = a;
   r->sent = ZNEWN(a, u32, nranks), r->received = ZNEWN(a, u32, nranks);
   r->first = r->last = ZNEWN(a, block, 1);
   set_clocks(r);
@@ -53,11 +58,44 @@ recorder *record_new(arena *a, interp *m, u32 nranks, u64 most) {
   return r;
 }
 
+void record_number_messages(recorder *r, transfer *t) {
+  for (u32 k = 0; k < t->step.n; k++) {
+    transfer_step *s = &t->step.v[k];
+    s->seq = ++(s->sends ? r->sent : r->received)[s->peer];
+  }
+}
+
+void record_messages(recorder *r, const transfer *t) {
+  for (u32 k = 0; k < t->step.n; k++) {
+    const transfer_step *s = &t->step.v[k];
+    *vec_push(r->parts, &r->now.part) = (noted){.func = MESSAGE,
+                                                .instr = s->sends,
+                                                .g = {s->hop},
+                                                .step = s->chunk,
+                                                .seq = s->seq,
+                                                .peer = s->peer,
+                                                .start_ns = s->start_ns - r->zero_ns,
+                                                .dur_ns = s->dur_ns,
+                                                .waited_ns = s->waited_ns,
+                                                .bytes = s->bytes};
+  }
+}
+
 // ---- events ---------------------------------------------------------------------------------------------
 static void note(recorder *r, const noted *x, u32 lane) {
   if (r->last->n == BLOCK) r->last = r->last->next = ZNEWN(r->a, block, 1);
   r->last->v[r->last->n++] = *x;
-  r->count[lane]++, r->n++;
+  r->count[lane] += x->peer != IN_MESSAGES, r->n++;
+}
+
+// What is put together of all that came is part of the last to come.
+static void note_parts(recorder *r, noted *x, u32 lane) {
+  noted *last = &r->now.part.v[r->now.part.n - 1];
+  x->peer = IN_MESSAGES;
+  if (!last->instr) last->dur_ns = x->start_ns + x->dur_ns - last->start_ns;
+  x->dur_ns = 0;
+  note(r, x, lane);
+  for (u32 k = 0; k < r->now.part.n; k++) note(r, &r->now.part.v[k], lane);
 }
 
 // A step is recorded whole or not at all, if there is room for one like the one before.
@@ -76,7 +114,7 @@ void record_step_end(recorder *r) {
                   .microbatch = TRACE_NONE,
                   .start_ns = r->step_ns,
                   .dur_ns = now_ns(r) - r->step_ns},
-         r->nstreams);
+         r->nstreams + LANE_STEPS);
   r->step++;
 }
 
@@ -113,7 +151,7 @@ static void note_moved(recorder *r, const frame *f, const instr *i, u32 number, 
   const held *in = &f->v[opd_of(f->f, i, 0)], *out = &f->v[i->res];
   x->seq = number;
   x->bytes = MAX(bytes_here(r, in), bytes_here(r, out));
-  if (r->now.to == TRACE_NONE && r->now.from == TRACE_NONE)
+  if (r->now.to == TRACE_NONE && r->now.from == TRACE_NONE && !r->now.begun)
     x->seq = 0; // nothing left this rank, nothing came
   if (i->op != OP_send || !r->now.message || in_both(r, in->g, out->g)) return;
   x->peer = r->now.to != TRACE_NONE ? r->now.to : r->now.from;
@@ -132,6 +170,47 @@ static bool around(recorder *r, interp *m, frame *f, u32 index) {
 // A rank that receives later than its sender sends counts it where it stands, as all others do.
 u32 record_number(recorder *r) { return ++r->seq; }
 
+// ---- beside computation ------------------------------------------------------------------------------------
+static void note_call(recorder *r, u32 which, u32 number, i64 start_ns) {
+  const noted x = {.func = CALL,
+                   .instr = which,
+                   .step = r->step,
+                   .microbatch = TRACE_NONE,
+                   .peer = TRACE_NONE,
+                   .seq = number,
+                   .start_ns = start_ns,
+                   .dur_ns = now_ns(r) - start_ns};
+  if (!r->full) note(r, &x, r->nstreams + LANE_HOST);
+}
+
+void record_begun(recorder *r, errand *e) {
+  r->now.begun = e;
+  e->t.timed = true;
+  if (!e->t.messages) record_number_messages(r, &e->t);
+}
+void record_waits(recorder *r) { r->waits_ns = now_ns(r); }
+
+// What the rank does next has waited until now.
+void record_ended(recorder *r, errand *e) {
+  const u32 n = r->now.part.n;
+  note_call(r, CALL_WAIT, 0, r->waits_ns);
+  record_messages(r, &e->t);
+  if (e->note && !r->full) {
+    note(r, e->note, r->nstreams + LANE_BESIDE);
+    for (u32 k = n; k < r->now.part.n; k++) note(r, &r->now.part.v[k], r->nstreams + LANE_BESIDE);
+  }
+  r->now.part.n = n;
+  r->now.start_ns = now_ns(r);
+}
+
+// A call of the host begins it; its messages are noted once it has ended.
+static void note_begun(recorder *r, noted *x) {
+  errand *e = r->now.begun;
+  note_call(r, CALL_BEGIN, ++r->calls, x->start_ns);
+  x->peer = IN_MESSAGES, x->dur_ns = r->calls;
+  e->note = arena_dup(e->a, x, sizeof *x);
+}
+
 bool record_exec(recorder *r, interp *m, frame *f, u32 index, u32 number) {
   const instr *i = &f->f->body.v[index];
   if (!r->depth) r->task = ir_has_tasks(m->p) ? ir_task_at(m->p, index) : 0;
@@ -139,9 +218,10 @@ bool record_exec(recorder *r, interp *m, frame *f, u32 index, u32 number) {
   if (i->op == OP_pack || i->op == OP_unpack) return eval_exec(m, f, index);
   if (!number) r->seq += moves(i);
   r->now.to = r->now.from = TRACE_NONE, r->now.waited_ns = 0, r->now.message = true;
-  const i64 start = now_ns(r);
+  r->now.part.n = 0, r->now.begun = NULL;
+  r->now.start_ns = now_ns(r);
   const bool ok = eval_exec(m, f, index);
-  const i64 dur = now_ns(r) - start;
+  const i64 start = r->now.start_ns, dur = now_ns(r) - start;
   if (!ok || !takes_part(r, f, i)) return ok;
   noted x = {.func = r->fn,
              .instr = index + 1,
@@ -155,6 +235,12 @@ bool record_exec(recorder *r, interp *m, frame *f, u32 index, u32 number) {
              .waited_ns = r->now.waited_ns,
              .bytes = -1};
   if (moves(i)) note_moved(r, f, i, number ? number : r->seq, &x); // numbers go on where nothing is noted
-  if (!r->full) note(r, &x, i->strm);
+  if (r->full) return ok;
+  if (r->now.begun)
+    note_begun(r, &x);
+  else if (r->now.part.n)
+    note_parts(r, &x, i->strm);
+  else
+    note(r, &x, i->strm);
   return ok;
 }

@@ -5,13 +5,21 @@
 #include "trace/trace.h"
 
 enum { BLOCK = 1024 };
-typedef struct {
+typedef struct noted {
   u32 func, instr; // from 1; func 0: a step
   group g;         // that the function runs on
   u32 step, microbatch, task;
   u32 seq, peer; // of a communication: its number; of a message between two ranks that, and the other rank
   i64 start_ns, dur_ns, waited_ns, bytes;
-} noted;
+} noted; // 64 bytes
+// A communication that consists of messages: noted with peer IN_MESSAGES, for what they have in common, then each of
+// them, with func MESSAGE. These tell in other words than what their fields say: instr is whether it was sent, g and step
+// are the step of the ring and the chunk. If it went on beside computation, dur_ns of the former is the number of the call that
+// began it, else 0. CALL: func of a call of the host, instr is which, seq its number.
+enum { IN_MESSAGES = TRACE_NONE - 1, MESSAGE = TRACE_NONE, CALL = TRACE_NONE - 2 };
+enum { CALL_BEGIN, CALL_WAIT, CALLS };
+// Behind the streams: what goes on beside computation, whatever its stream, for one thread does it all; threads of the host.
+typedef enum { LANE_BESIDE, LANE_STEPS, LANE_HOST, LANES_AFTER } lane_after;
 typedef struct block block;
 struct block {
   block *next;
@@ -26,18 +34,24 @@ struct recorder {
   u32 nranks, nstreams;
   i64 base_ns, zero_ns; // since 1970; of the clock that times are taken of
   block *first, *last;
-  u32 *count; // events of every stream, then of steps
+  u32 *count; // events of every stream, then by lane_after
   u64 n, most, begun;
   u32 step, left_out; // left_out: steps that found no room
   bool full;
   u32 *sent, *received; // by rank: messages between two
   u32 seq;              // communications so far
   u32 depth, fn, microbatch, task;
-  i64 step_ns; // when it began
-  struct {     // of the instruction that runs
+  i64 step_ns;  // when it began
+  u32 calls;    // so far
+  i64 waits_ns; // since when the rank waits for what goes on beside computation
+  struct {      // of the instruction that runs
+    i64 start_ns;
+    struct errand *begun; // it goes on beside computation
     u32 to, from;
     i64 waited_ns;
-    bool message; // every member gives to one other, at most
+    bool message;    // every member gives to one other, at most
+    VEC(noted) part; // the messages it consists of, when it is put together by them
   } now;
+  arena *parts; // in which they are
 };
 #endif

@@ -5,10 +5,10 @@
 typedef struct {
   trace_source of; // first: play gets this
   const recorder *r;
-  const u32 *first_kind; // by function: of its instruction 1
-  u32 step_kind;
-  hmap known; // of function, instruction and group: communications
-  arena *a;   // in which they are
+  const u32 *first_kind;    // by function: of its instruction 1
+  u32 step_kind, call_kind; // the latter of CALL_BEGIN
+  hmap known;               // of function, instruction and group: communications
+  arena *a;                 // in which they are
   VEC(trace_comm) comm;
 } recorded;
 
@@ -100,24 +100,54 @@ static trace_comm this_comm(recorded *s, const noted *x) {
   return y;
 }
 
+// One message of a communication that consists of them: where it stands in it, beside what ties it to its other end. To
+// a server and from it they are what dPRO calls them.
+static trace_comm part_comm(const recorded *s, const noted *x, const noted *part) {
+  const prog *p = s->r->m->p;
+  const instr *i = &func_get(p, (func){x->func})->body.v[x->instr - 1];
+  trace_comm m = trace_comm_of(sym_of(p->c, part->instr ? "send" : "recv"));
+  if (attr_int(attrs_get(p, i->at), A_server, 0))
+    m.group = sym_of(p->c, i->op == OP_reduce ? "PUSH" : "PULL");
+  m.seq = part->seq, m.peer = part->peer, m.bytes = part->bytes;
+  m.of = x->seq, m.hop = part->g.i, m.chunk = part->step;
+  return m;
+}
+
 // ---- playing --------------------------------------------------------------------------------------------
+// x: what a message is part of, else what was noted itself.
+static void play_one(recorded *s, const noted *x, const noted *at, u32 lane, trace_tell *tell, void *arg) {
+  trace_event e = {.lane = lane};
+  trace_comm comm;
+  const bool call = x->func == CALL, comms = !call && x->seq;
+  if (comms) comm = at == x ? this_comm(s, x) : part_comm(s, x, at);
+  e.kind = call ? s->call_kind + x->instr : x->func ? s->first_kind[x->func] + x->instr - 1 : s->step_kind;
+  e.launch = call ? x->seq : at != x ? (u32)x->dur_ns : 0;
+  e.start_ps = at->start_ns * 1000, e.dur_ps = at->dur_ns * 1000, e.waited_ps = at->waited_ns * 1000;
+  e.microbatch = x->microbatch, e.task = x->task, e.step = x->step;
+  e.from_lane = e.lane, e.from_ps = e.start_ps, e.comm = comms ? &comm : NULL;
+  tell(arg, &e);
+}
+
+static u32 lane_of(const recorder *r, const noted *x, bool part) {
+  if (x->func == CALL || !x->func) return r->nstreams + (x->func ? LANE_HOST : LANE_STEPS);
+  if (part && x->dur_ns) return r->nstreams + LANE_BESIDE;
+  return func_get(r->m->p, (func){x->func})->body.v[x->instr - 1].strm;
+}
+
 static void play(const trace_source *of, arena *scratch, u32 from, u32 to, trace_tell *tell, void *arg) {
   recorded *s = (recorded *)(uintptr_t)of; // what is known of communications grows
   const u32 first = s->r->inner.rank * of->nstreams;
+  const noted *whole = NULL;
   (void)scratch;
   for (const block *b = s->r->first; b; b = b->next)
     for (u32 k = 0; k < b->n; k++) {
-      const noted *x = &b->v[k];
-      const instr *i = x->func ? &func_get(s->r->m->p, (func){x->func})->body.v[x->instr - 1] : NULL;
-      trace_event e = {.lane = first + (i ? i->strm : s->r->nstreams)};
-      if (e.lane < from || e.lane >= to) continue;
-      trace_comm comm;
-      if (x->seq) comm = this_comm(s, x);
-      e.kind = i ? s->first_kind[x->func] + x->instr - 1 : s->step_kind;
-      e.start_ps = x->start_ns * 1000, e.dur_ps = x->dur_ns * 1000, e.waited_ps = x->waited_ns * 1000;
-      e.microbatch = x->microbatch, e.task = x->task, e.step = x->step;
-      e.from_lane = e.lane, e.from_ps = e.start_ps, e.comm = x->seq ? &comm : NULL;
-      tell(arg, &e);
+      const noted *at = &b->v[k], *x = at->func == MESSAGE ? whole : at;
+      assert(x);
+      const u32 lane = first + lane_of(s->r, x, at != x);
+      if (at->peer == IN_MESSAGES)
+        whole = at;
+      else if (lane >= from && lane < to)
+        play_one(s, x, at, lane, tell, arg);
     }
 }
 
@@ -133,20 +163,24 @@ static trace_kind kind_of(const instr *i, u32 fn, u32 number) {
 static void describe_kinds(recorded *s, arena *a) {
   const prog *p = s->r->m->p;
   u32 nfuncs, n = 0, *order = ir_call_order(p, a, &nfuncs), *first = ZNEWN(a, u32, p->funcs.n);
-  const u32 step = op_limit(p->c); // behind the operators
-  sym *name = ZNEWN(a, sym, step + 1), *func_name = ZNEWN(a, sym, p->funcs.n);
+  const u32 step = op_limit(p->c); // behind the operators; then the calls
+  sym *name = ZNEWN(a, sym, step + 1 + CALLS), *func_name = ZNEWN(a, sym, p->funcs.n);
   for (u32 k = 0; k < nfuncs; k++) first[order[k]] = n, n += func_get(p, (func){order[k]})->body.n;
-  trace_kind *kind = NEWN(a, trace_kind, n + 1);
+  trace_kind *kind = NEWN(a, trace_kind, n + 1 + CALLS);
   for (u32 k = 0; k < nfuncs; k++) {
     const func_info *f = func_get(p, (func){order[k]});
     for (u32 j = 0; j < f->body.n; j++) kind[first[order[k]] + j] = kind_of(&f->body.v[j], order[k], j + 1);
     func_name[order[k]] = f->name;
   }
   kind[n] = (trace_kind){.what = (u16)step, .bytes = -1, .is = TRACE_STEP};
+  for (u32 k = 0; k < CALLS; k++)
+    kind[n + 1 + k] = (trace_kind){.what = (u16)(step + 1 + k), .bytes = -1, .is = TRACE_CALL};
   op_names(p->c, name);
   name[step] = sym_of(p->c, "step");
-  s->first_kind = first, s->step_kind = n;
-  s->of.kind = kind, s->of.name = name, s->of.nnames = step + 1, s->of.func = func_name;
+  name[step + 1 + CALL_BEGIN] = sym_of(p->c, "begin communication");
+  name[step + 1 + CALL_WAIT] = sym_of(p->c, "wait for communication");
+  s->first_kind = first, s->step_kind = n, s->call_kind = n + 1;
+  s->of.kind = kind, s->of.name = name, s->of.nnames = step + 1 + CALLS, s->of.func = func_name;
 }
 
 static const trace_task *tasks_of(const prog *p, arena *a) {
@@ -175,17 +209,18 @@ static const trace_process *processes_of(const recorder *r, arena *a) {
 }
 
 struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded *about) {
+  static const char *const after[LANES_AFTER] = {"beside", "steps", "host"};
   recorded *s = ZNEWN(a, recorded, 1);
-  const u32 nstreams = r->nstreams + 1, nranks = r->inner.rank + 1;
+  const u32 nstreams = r->nstreams + LANES_AFTER, nranks = r->inner.rank + 1;
   sym *names = NEWN(a, sym, nstreams);
   u32 *count = ZNEWN(a, u32, (size_t)nranks * nstreams);
   memcpy(names, r->m->p->streams.v, r->nstreams * sizeof *names);
-  names[r->nstreams] = sym_of(r->m->c, "steps");
+  for (u32 k = 0; k < LANES_AFTER; k++) names[r->nstreams + k] = sym_of(r->m->c, after[k]);
   memcpy(count + (size_t)r->inner.rank * nstreams, r->count, nstreams * sizeof *count);
   s->r = r, s->a = a;
   s->of = (trace_source){.nranks = nranks,
                          .nstreams = nstreams,
-                         .nthreads = 1,
+                         .nthreads = 2,
                          .stream_name = names,
                          .process = processes_of(r, a),
                          .task = tasks_of(r->m->p, a),

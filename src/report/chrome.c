@@ -11,7 +11,7 @@ enum { BUFFERED = 1 << 18, FLUSHED = 1 << 18 }; // events; bytes of text
 
 typedef struct {
   i64 start_ps, dur_ps, waited_ps, from_ps;
-  u32 kind, microbatch, from_lane, task, match, step;
+  u32 kind, microbatch, from_lane, task, match, step, launch;
   u32 comm; // in writer.comms, from 1; 0: none
 } kept;
 typedef struct {
@@ -180,6 +180,7 @@ static void put_event(writer *w, u32 lane, const kept *e) {
   if (e->task) sb_put(w->out, ",\"task\":"), put_task(w, &w->t->task[e->task]);
   if (k->bytes >= 0) put_number(w, ",\"bytes\":", k->bytes);
   if (e->match) put_number(w, ",\"match\":", e->match);
+  if (e->launch) put_number(w, ",\"launch\":", e->launch);
   if (e->waited_ps) sb_put(w->out, ",\"waited\":"), put_us(w->out, e->waited_ps);
   if (e->comm) put_own_comm(w->out, w->c, &w->comms.v[e->comm - 1]);
   if (w->o->functions && w->t->func && w->t->func[k->func].i)
@@ -204,6 +205,7 @@ static kept keep(writer *w, const trace_event *e) {
                 .task = e->task,
                 .match = e->match,
                 .step = e->step,
+                .launch = e->launch,
                 .comm = e->comm ? w->comms.n : 0};
 }
 

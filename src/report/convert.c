@@ -122,6 +122,7 @@ void put_own_comm(strbuf *out, const ctx *c, const trace_comm *m) {
   put_number(out, "peer", m->peer == TRACE_NONE ? -1 : (i64)m->peer);
   put_number(out, "seq", m->seq), put_number(out, "bytes", m->bytes);
   put_number(out, "in", m->in), put_number(out, "out", m->out);
+  if (m->of) sb_fmt(out, ",\"transaction\":\"%lld.%u.%u\"", (long long)m->of, m->hop, m->chunk);
 }
 
 static void put_origin(strbuf *out, const ctx *c, const trace_origin *x) {

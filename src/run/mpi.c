@@ -4,7 +4,9 @@
 // Idea: a send copies and leaves, so that no rank waits for another one to come to its receive; what is under way is
 // looked at whenever this rank communicates, for MPI moves nothing by itself. So a message must not need its sender any
 // more once it has left: it goes in chunks that MPI puts down in the memory both ends share, where the other end finds
-// them while this one computes. Larger ones would wait until the sender communicates again.
+// them while this one computes. Larger ones would wait until the sender communicates again. Where MPI lets several threads
+// call it, there are two lines: the second one is for a thread that communicates beside computation, and sleeps while it
+// waits, for the core is the computation's.
 #define _GNU_SOURCE // sched_getaffinity
 #include <heddle.h>
 #include <mpi.h>
@@ -13,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MESSAGE_TAG = 1, EAGER = 64 << 10, HEADER = 1 << 10, CHUNK = EAGER - HEADER, IDLE = 1000 };
@@ -22,10 +25,15 @@ struct parcel {
   MPI_Request request;
   char data[];
 };
-static parcel *under_way;
+typedef struct {
+  MPI_Comm comm;
+  parcel *under_way;
+  bool sleeps;
+} line;
+static line first, second = {.sleeps = true};
 
-static bool sent(void) { // Is nothing under way any more? Frees what has arrived.
-  for (parcel **at = &under_way; *at;) {
+static bool sent(line *l) { // Is nothing under way any more? Frees what has arrived.
+  for (parcel **at = &l->under_way; *at;) {
     parcel *p = *at;
     int done = 0;
     MPI_Test(&p->request, &done, MPI_STATUS_IGNORE);
@@ -36,40 +44,48 @@ static bool sent(void) { // Is nothing under way any more? Frees what has arrive
     *at = p->next;
     free(p);
   }
-  return !under_way;
+  return !l->under_way;
 }
 
-static bool send_chunk(uint32_t to, const char *data, int bytes) {
+static bool send_chunk(line *l, uint32_t to, const char *data, int bytes) {
   parcel *p = malloc(sizeof *p + (size_t)bytes);
   if (!p) return false; // with ENOMEM
   memcpy(p->data, data, (size_t)bytes);
-  if (MPI_Isend(p->data, bytes, MPI_BYTE, (int)to, MESSAGE_TAG, MPI_COMM_WORLD, &p->request) != MPI_SUCCESS) {
+  if (MPI_Isend(p->data, bytes, MPI_BYTE, (int)to, MESSAGE_TAG, l->comm, &p->request) != MPI_SUCCESS) {
     free(p);
     return false;
   }
-  p->next = under_way;
-  under_way = p;
+  p->next = l->under_way;
+  l->under_way = p;
   return true;
 }
 
 static bool send_to(void *arg, uint32_t to, const void *data, int64_t bytes) {
-  (void)arg;
+  line *l = arg;
   for (int64_t at = 0; at < bytes; at += CHUNK)
-    if (!send_chunk(to, (const char *)data + at, (int)(bytes - at < CHUNK ? bytes - at : CHUNK)))
+    if (!send_chunk(l, to, (const char *)data + at, (int)(bytes - at < CHUNK ? bytes - at : CHUNK)))
       return false;
-  sent();
+  sent(l);
   return true;
 }
 
-static bool receive_chunk(uint32_t from, char *data, int bytes) {
+static void pause_after(const line *l, int tries) {
+  enum { PAUSE_NS = 20000 };
+  if (tries <= (l->sleeps ? IDLE / 10 : IDLE)) return;
+  if (l->sleeps)
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+  else
+    sched_yield(); // another rank may have this core
+}
+
+static bool receive_chunk(line *l, uint32_t from, char *data, int bytes) {
   MPI_Request request;
   MPI_Status status;
-  if (MPI_Irecv(data, bytes, MPI_BYTE, (int)from, MESSAGE_TAG, MPI_COMM_WORLD, &request) != MPI_SUCCESS)
+  if (MPI_Irecv(data, bytes, MPI_BYTE, (int)from, MESSAGE_TAG, l->comm, &request) != MPI_SUCCESS)
     return false;
   for (int done = 0, tries = 0; !done; tries++) {
     if (MPI_Test(&request, &done, &status) != MPI_SUCCESS) return false;
-    if (!done) sent();
-    if (tries > IDLE) sched_yield(); // another rank may have this core
+    if (!done) sent(l), pause_after(l, tries);
   }
   int came = 0;
   MPI_Get_count(&status, MPI_BYTE, &came);
@@ -77,16 +93,17 @@ static bool receive_chunk(uint32_t from, char *data, int bytes) {
 }
 
 static bool receive_from(void *arg, uint32_t from, void *data, int64_t bytes) {
-  (void)arg;
+  line *l = arg;
   for (int64_t at = 0; at < bytes; at += CHUNK)
-    if (!receive_chunk(from, (char *)data + at, (int)(bytes - at < CHUNK ? bytes - at : CHUNK))) return false;
+    if (!receive_chunk(l, from, (char *)data + at, (int)(bytes - at < CHUNK ? bytes - at : CHUNK)))
+      return false;
   return true;
 }
 
 static void close_all(void *arg, bool failed) {
   (void)arg;
   if (failed) MPI_Abort(MPI_COMM_WORLD, 1);
-  while (!sent()) sched_yield();
+  while (!sent(&first) || (second.comm != MPI_COMM_NULL && !sent(&second))) sched_yield();
   MPI_Finalize();
 }
 
@@ -133,9 +150,9 @@ static void share_memory(void) {
 
 bool heddle_transport_open(heddle_transport *out, char *error, size_t size);
 bool heddle_transport_open(heddle_transport *out, char *error, size_t size) {
-  int rank, ranks;
+  int rank, ranks, threads = MPI_THREAD_SINGLE;
   share_memory();
-  if (MPI_Init(NULL, NULL) != MPI_SUCCESS) {
+  if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &threads) != MPI_SUCCESS) {
     strncpy(error, "MPI_Init failed", size);
     return false;
   }
@@ -145,10 +162,18 @@ bool heddle_transport_open(heddle_transport *out, char *error, size_t size) {
   int length;
   MPI_Get_library_version(about, &length);
   about[strcspn(about, ",\n")] = 0;
-  *out = (heddle_transport){
-      .ranks = (uint32_t)ranks,
-      .link = {.rank = (uint32_t)rank, .send = send_to, .receive = receive_from, .threads = cores()},
-      .close = close_all,
-      .about = about};
+  first.comm = MPI_COMM_WORLD, second.comm = MPI_COMM_NULL;
+  if (threads == MPI_THREAD_MULTIPLE) MPI_Comm_dup(MPI_COMM_WORLD, &second.comm);
+  static heddle_link beside;
+  beside = (heddle_link){.rank = (uint32_t)rank, .arg = &second, .send = send_to, .receive = receive_from};
+  *out = (heddle_transport){.ranks = (uint32_t)ranks,
+                            .link = {.rank = (uint32_t)rank,
+                                     .send = send_to,
+                                     .arg = &first,
+                                     .receive = receive_from,
+                                     .threads = cores(),
+                                     .beside = second.comm != MPI_COMM_NULL ? &beside : NULL},
+                            .close = close_all,
+                            .about = about};
   return true;
 }

@@ -82,6 +82,16 @@ static i64 take_integer(heddle *h) {
   return scan_scalar(h->s, &t) && scan_integer(t, &v) ? v : ABSENT;
 }
 
+// "17.2.5": collective, step of the ring, chunk. What is written otherwise says nothing.
+static void take_transaction(heddle *h, trace_comm *m) {
+  const char *text = sym_str(h->x->c, take_text(h));
+  long long of;
+  u32 hop, chunk;
+  int n = 0;
+  if (sscanf(text, "%18lld.%9u.%9u%n", &of, &hop, &chunk, &n) == 3 && !text[n] && of > 0)
+    m->of = of, m->hop = hop, m->chunk = chunk;
+}
+
 static void take_args(heddle *h, event *e) {
   const struct {
     const char *key;
@@ -118,6 +128,10 @@ static void take_args(heddle *h, event *e) {
     for (u32 k = 0; k < COUNT_OF(texts) && !taken; k++)
       if (scan_eq(key, texts[k].key)) *texts[k].to = take_text(h), taken = true;
     if (taken) continue;
+    if (scan_eq(key, "transaction")) {
+      take_transaction(h, &e->comm);
+      continue;
+    }
     e->waited |= scan_eq(key, "waited");
     const bool size = scan_eq(key, "size"), peer = scan_eq(key, "peer");
     if (scan_eq(key, "device")) { // a process's kind of device, or the number of a stream's
@@ -290,7 +304,7 @@ static void settle(heddle *h) {
   }
   for (u32 e = 0; e < t->n; e++) {
     const bool serial = trace_process_of(t, e)->serial;
-    if (TRACE_ON_DEVICE >> t->is[e] & 1 && serial) t->cause[e] = e;
+    if (TRACE_ON_DEVICE >> t->is[e] & 1 && serial && t->cause[e] == TRACE_NONE) t->cause[e] = e;
     if (!serial) t->flags[e] &= (u8)~TRACE_LEAVES;
   }
   for (u32 k = 0; k < h->places.n; k++)

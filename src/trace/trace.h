@@ -69,6 +69,10 @@ typedef struct {
   i64 in, out; // elements; -1: not said
   sym type;    // of elements, "f16"; 0: not said
   i64 bytes;   // the larger of what goes in and comes out; -1: not said
+  // A message that is a part of a collective: of which number, in which step of its ring, which chunk: with sender and
+  // receiver what dPRO calls its transaction id, the same at both ends. of 0: it is none.
+  i64 of;
+  u32 hop, chunk;
 } trace_comm;
 
 // Where an event stands in the program that ran, as far as its file says.
@@ -260,6 +264,7 @@ typedef struct {
   i64 held_bytes; // the most that its rank holds since the last event on its lane, with this one; 0: not said
   // Of what was executed:
   u32 step;
+  u32 launch;             // equal for a call of the host and what it began; 0: the host runs it itself
   i64 waited_ps;          // inside it, for data of other ranks; of what is no communication 0
   const trace_comm *comm; // as long as the event is told; NULL: none, or simulated
 } trace_event;

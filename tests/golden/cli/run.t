@@ -33,6 +33,30 @@ error[E0509]: dp is given twice
        | ^
   hint: leave one out; to search several values, write tp=1,2
 [2]
+## collectives
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --collectives tree
+error[E0801]: --collectives takes direct or ring; got 'tree'
+  hint: --collectives ring
+[2]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --chunk 64kB
+error[E0801]: --chunk needs --collectives ring
+  hint: --collectives ring
+[2]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --collectives ring --chunk big
+error[E0602]: --chunk: 'big' is not a quantity
+  hint: write 1 GiB or GB
+[1]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --collectives ring --chunk 0B
+error[E0602]: --chunk: 0B is not between 1 byte and 4 EB
+[1]
+$ heddle compare mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --machine laptop --from tests/rare/run --collectives ring
+error[E0801]: --collectives cannot be combined with --from: nothing is run
+  hint: leave it out
+[2]
+$ heddle sim mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --machine laptop --collectives ring
+error[E0801]: --collectives does not apply to `heddle sim`
+  hint: `heddle sim --help` lists the options
+[2]
 ## data
 $ heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data nowhere.u16
 error[E0101]: cannot read 'nowhere.u16': No such file or directory

@@ -1,0 +1,156 @@
+// beside.c - communication that goes on while the rank computes.
+//
+// Idea: what a communication sends, receives and adds is put together when it begins (transfer.c); a thread does it, one after
+// the other in the order of the program, over connections that it has for itself. All ranks begin them in one order, so
+// none waits for one that comes later. The rank waits where a result is used. The thread takes no memory and says nothing:
+// results are made, recorded and diagnosed by the rank.
+#include "eval/internal.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct beside {
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t more, ended;
+  eval_link link;
+  eval_where where;     // of the thread
+  errand *first, *last; // that have begun and are not yet finished by the rank
+  errand *next;         // of the thread
+  bool stop;
+};
+
+bool beside_takes(const interp *m, const instr *i) {
+  if (!m->link->beside || !i->strm || i->nres != 1) return false;
+  switch (i->op) {
+  case OP_all_reduce:
+  case OP_reduce_scatter:
+  case OP_all_gather:
+  case OP_all_to_all:
+  case OP_reduce:
+  case OP_broadcast: return true;
+  default: return false;
+  }
+}
+
+static void *run(void *arg) {
+  struct beside *b = arg;
+  pthread_mutex_lock(&b->lock);
+  for (;;) {
+    while (!b->next && !b->stop) pthread_cond_wait(&b->more, &b->lock);
+    errand *e = b->next;
+    if (!e) break;
+    pthread_mutex_unlock(&b->lock);
+    const bool ok = transfer_go(&b->link, &b->where, &e->t, &e->gone);
+    pthread_mutex_lock(&b->lock);
+    e->ok = ok, e->ended = true;
+    b->next = e->next;
+    pthread_cond_signal(&b->ended);
+  }
+  pthread_mutex_unlock(&b->lock);
+  return NULL;
+}
+
+static struct beside *started(interp *m) {
+  if (m->beside) return m->beside;
+  struct beside *b = base_malloc(sizeof *b);
+  *b = (struct beside){.link = *m->link->beside};
+  pthread_mutex_init(&b->lock, NULL), pthread_cond_init(&b->more, NULL), pthread_cond_init(&b->ended, NULL);
+  if (pthread_create(&b->thread, NULL, run, b)) {
+    free(b);
+    base_out_of_memory(0);
+  }
+  return m->beside = b;
+}
+
+errand *beside_new(interp *m) {
+  (void)m;
+  arena *a = arena_new();
+  errand *e = ZNEWN(a, errand, 1);
+  e->a = a, e->t.a = a;
+  return e;
+}
+
+void beside_begin(interp *m, errand *e) {
+  struct beside *b = started(m);
+  if (e->out) e->out->until = e;
+  if (recorder_of(m)) record_begun(m->record, e);
+  pthread_mutex_lock(&b->lock);
+  *(b->first ? &b->last->next : &b->first) = e;
+  b->last = e;
+  e->ended = e->ok = eval_is_dry(m);
+  if (!b->next && !e->ended) b->next = e;
+  pthread_cond_signal(&b->more);
+  pthread_mutex_unlock(&b->lock);
+}
+
+// Who is waited for is said as if the rank itself did, and that it gets on.
+static void wait_for(interp *m, struct beside *b, const errand *e) {
+  enum { LOOK_NS = 20000000, SECOND = 1000000000 };
+  u64 seen = b->where.count;
+  while (!e->ended) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LOOK_NS;
+    if (until.tv_nsec >= SECOND) until.tv_nsec -= SECOND, until.tv_sec++;
+    pthread_cond_timedwait(&b->ended, &b->lock, &until);
+    m->where.waits = b->where.waits;
+    m->where.sends = b->where.sends;
+    const u64 now = b->where.count;
+    m->where.count += now != seen;
+    seen = now;
+  }
+  m->where.waits = 0;
+  m->where.sends = 0;
+}
+
+static bool finish_first(interp *m) {
+  struct beside *b = m->beside;
+  errand *e = b->first;
+  if (recorder_of(m)) record_waits(m->record);
+  pthread_mutex_lock(&b->lock);
+  wait_for(m, b, e);
+  b->first = e->next;
+  pthread_mutex_unlock(&b->lock);
+  if (e->out) e->out->until = NULL;
+  if (!e->ok) eval_gone(m, e->gone, e->t.where);
+  const bool ok = e->finish(m, e->arg, e->ok);
+  if (recorder_of(m)) record_ended(m->record, e);
+  arena_free(e->a);
+  return ok;
+}
+
+bool beside_end(interp *m, errand *e) {
+  bool ok = true;
+  for (bool last = false; !last && ok;) {
+    last = m->beside->first == e;
+    ok = finish_first(m);
+  }
+  return ok;
+}
+
+bool beside_end_all(interp *m) {
+  bool ok = true;
+  while (ok && m->beside && m->beside->first) ok = finish_first(m);
+  return ok;
+}
+
+void beside_close(interp *m) {
+  struct beside *b = m->beside;
+  if (!b) return;
+  pthread_mutex_lock(&b->lock);
+  const bool busy = b->next;
+  b->stop = true;
+  pthread_cond_signal(&b->more);
+  pthread_mutex_unlock(&b->lock);
+  m->beside = NULL;
+  if (busy) { // it waits for a rank that may never come: the process is about to end
+    pthread_detach(b->thread);
+    m->live = NULL, m->storage = NULL;
+    return;
+  }
+  pthread_join(b->thread, NULL);
+  for (errand *e = b->first, *next; e; e = next) next = e->next, arena_free(e->a);
+  pthread_mutex_destroy(&b->lock), pthread_cond_destroy(&b->more), pthread_cond_destroy(&b->ended);
+  free(b);
+}

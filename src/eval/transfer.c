@@ -1,0 +1,39 @@
+// transfer.c - does what a communication has put together: sends, receives and combines, one after the other.
+#include "eval/internal.h"
+#include <errno.h>
+#include <time.h>
+
+static i64 now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (i64)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static bool go(const eval_link *l, eval_where *w, const transfer_step *s) {
+  _Atomic u32 *at = s->sends ? &w->sends : &w->waits;
+  *at = s->peer + 1;
+  w->count++;
+  errno = 0;
+  const bool ok =
+      s->sends ? l->send(l->arg, s->peer, s->data, s->bytes) : l->receive(l->arg, s->peer, s->data, s->bytes);
+  *at = 0;
+  w->count++;
+  return ok;
+}
+
+bool transfer_go(const eval_link *l, eval_where *w, transfer *t, u32 *gone) {
+  for (u32 k = 0; k < t->step.n; k++) {
+    transfer_step *s = &t->step.v[k];
+    if (t->timed) s->start_ns = now_ns();
+    if (!go(l, w, s)) return *gone = s->peer, false;
+    if (t->timed && !s->sends) s->waited_ns = MAX(now_ns() - s->start_ns, 1);
+    if (s->into) eval_fold_stored(s->into, s->data, t->t, s->bytes / (i64)dtype_bytes(t->t), t->red);
+    if (t->timed) s->dur_ns = now_ns() - s->start_ns;
+  }
+  return true;
+}
+
+bool transfer_run(interp *m, transfer *t) {
+  u32 gone;
+  return eval_is_dry(m) || transfer_go(m->link, &m->where, t, &gone) || eval_gone(m, gone, t->where);
+}
