@@ -19,8 +19,13 @@ void pass_replace(prog *p, func old, func made) {
 
 static void splice(builder *b, func f, value *id, bool deep, bool names);
 
+u32 pass_tasks_move(prog *p, u32 t, u32 k, u32 to) {
+  for (; t < p->tasks.n && p->tasks.v[t].from <= k; t++) p->tasks.v[t].from = to;
+  return t;
+}
+
 // Groups and coordinates of the call hold where the callee leaves them open.
-static void splice_call(builder *b, const func_info *f, const instr *in, value *id) {
+static void splice_call(builder *b, const func_info *f, const instr *in, value *id, bool deep) {
   const func_info *g = func_get(b->p, in->callee);
   value *inner = NEWN(b->p->a, value, g->values.n);
   for (u32 k = 0; k < g->nparams; k++) inner[k + 1] = id[opd_of(f, in, k)];
@@ -28,36 +33,39 @@ static void splice_call(builder *b, const func_info *f, const instr *in, value *
   if (in->g.i) c.g = in->g;
   c.coord = point_merge(b->p, b->coord, in->coord);
   c.flags |= in->flags;
-  splice(&c, in->callee, inner, true, false);
+  splice(&c, in->callee, inner, deep, false);
   for (u32 r = 0; r < in->nres; r++) id[in->res + r] = inner[g->rets.v[r]];
 }
 
-static void splice(builder *b, func f, value *id, bool deep, bool names) {
+static void splice_instr(builder *b, const func_info *from, const instr *in, value *id, bool names) {
   prog *p = b->p;
-  const func_info *from = func_get(p, f);
   func_info *to = func_get(p, b->f);
+  instr *out = vec_push(p->a, &to->body);
+  *out = *in;
+  out->opd = to->opds.n, out->res = to->values.n;
+  out->flags |= b->flags;
+  out->coord = point_merge(p, b->coord, in->coord);
+  if (!out->g.i) out->g = b->g;
+  for (u32 o = 0; o < in->nopd; o++) {
+    u32 e = from->opds.v[in->opd + o];
+    *vec_push(p->a, &to->opds) = id[e & OPD_VALUE] | (e & ~(u32)OPD_VALUE);
+  }
+  for (u32 r = 0; r < in->nres; r++) {
+    const value_info *v = val(from, in->res + r);
+    id[in->res + r] = to->values.n;
+    *vec_push(p->a, &to->values) =
+        (value_info){type_bind(p, v->ty, b->g), to->body.n, names ? v->name : (sym){0}};
+  }
+}
+
+static void splice(builder *b, func f, value *id, bool deep, bool names) {
+  const func_info *from = func_get(b->p, f);
   for (u32 k = 0; k < from->body.n; k++) {
     const instr *in = &from->body.v[k];
-    if (deep && in->op == OP_call) {
-      splice_call(b, from, in, id);
-      continue;
-    }
-    instr *out = vec_push(p->a, &to->body);
-    *out = *in;
-    out->opd = to->opds.n, out->res = to->values.n;
-    out->flags |= b->flags;
-    out->coord = point_merge(p, b->coord, in->coord);
-    if (!out->g.i) out->g = b->g;
-    for (u32 o = 0; o < in->nopd; o++) {
-      u32 e = from->opds.v[in->opd + o];
-      *vec_push(p->a, &to->opds) = id[e & OPD_VALUE] | (e & ~(u32)OPD_VALUE);
-    }
-    for (u32 r = 0; r < in->nres; r++) {
-      const value_info *v = val(from, in->res + r);
-      id[in->res + r] = to->values.n;
-      *vec_push(p->a, &to->values) =
-          (value_info){type_bind(p, v->ty, b->g), to->body.n, names ? v->name : (sym){0}};
-    }
+    if (deep && in->op == OP_call)
+      splice_call(b, from, in, id, true);
+    else
+      splice_instr(b, from, in, id, names);
   }
 }
 
@@ -67,6 +75,26 @@ void pass_splice(builder *b, func f, const value *args, value *rets, bool names)
   for (u32 k = 0; k < fi->nparams; k++) id[k + 1] = args[k];
   splice(b, f, id, false, names);
   for (u32 k = 0; k < fi->rets.n; k++) rets[k] = id[fi->rets.v[k]];
+}
+
+void pass_inline_calls(prog *p, const bool *which) {
+  const func_info *old = func_get(p, p->main);
+  const func made = func_new(p, old->name, old->where);
+  builder b = builder_at(p, made);
+  value *id = NEWN(p->a, value, old->values.n);
+  const bool spans = p->tasks_of == old->body.n;
+  for (u32 k = 0; k < old->nparams; k++) id[k + 1] = pass_param_like(p, made, old, k);
+  for (u32 k = 0, t = 0; k < old->body.n; k++) {
+    t = spans ? pass_tasks_move(p, t, k, func_get(p, made)->body.n) : 0;
+    const instr *in = &old->body.v[k];
+    if (which[k])
+      splice_call(&b, old, in, id, false);
+    else
+      splice_instr(&b, old, in, id, true);
+  }
+  for (u32 k = 0; k < old->rets.n; k++) *vec_push(p->a, &func_get(p, made)->rets) = id[old->rets.v[k]];
+  if (spans) p->tasks_of = func_get(p, made)->body.n;
+  pass_replace(p, p->main, made);
 }
 
 void pass_inline(prog *p) {
