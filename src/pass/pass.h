@@ -59,8 +59,7 @@ typedef struct {
 } offload_opts;
 void pass_offload(prog *p, func f, const offload_opts *o);
 // Copies run beside computation, on every rank `ahead` steps before what they bring is read and after what they take
-// away was made, and no further (prefetch.c has the rule). Calls of main to functions that copy become their bodies, and so do
-// the last ones before the update.
+// away was made, and no further (prefetch.c has the rule). Calls of main to functions that copy become their bodies.
 void pass_prefetch(prog *p, u32 ahead);
 
 // ---- clean-up (clean.c) ----------------------------------------------------------------------------------

@@ -18,14 +18,15 @@
 typedef VEC(u32) numbers;
 typedef struct {
   numbers step,
-      work;       // instructions of main, from 0, by number; work: steps, and all else on the compute stream
-  u32 last, next; // latest slot of its fetches so far; earliest of the stores to come, + 1, or 0
+      work;        // instructions of main, from 0, by number; work: steps, and all else on the compute stream
+  u32 last, store; // latest slot of its fetches so far; moved.store of the latest one there
+  u32 next;        // earliest slot of the stores to come, + 1; 0: there are none
 } atom;
 
 // A copy, which is issued in slot `at`: before instruction `at` of main.
 typedef struct {
   u32 instr, at;
-  u32 store; // of a fetch, the store in the same slot that it reads, by its instruction + 1; 0: none
+  u32 store; // of a fetch, the store in the same slot that it, or a fetch before it, reads, by its instruction + 1; 0: none
   bool to_host;
 } moved;
 typedef struct {
@@ -56,6 +57,14 @@ static bool goes_to(const mover *x, u32 k, const char *to) {
 }
 
 static bool is_view(const instr *i) { return i->op == OP_pack || i->op == OP_unpack || i->op == OP_part; }
+
+// Some functions of tasks only pass on what they are given.
+static bool works(const mover *x, const instr *i) {
+  const func_info *f = i->op == OP_call ? func_get(x->p, i->callee) : NULL;
+  bool any = !f && !(op_row_of((opcode)i->op)->flags & (OPF_META | OPF_VIEW));
+  for (u32 k = 0; f && !any && k < f->body.n; k++) any = works(x, &f->body.v[k]);
+  return any;
+}
 
 static const instr *maker_of(const mover *x, value v) {
   const u32 def = x->f->values.v[v].def;
@@ -120,7 +129,7 @@ static void find_steps(mover *x) {
       if (i->op == OP_copy && made && made->op != OP_copy && !is_view(made))
         x->is_step[m] |= goes_to(x, k, "host");
     }
-    x->is_step[k] |= i->op == OP_call;
+    x->is_step[k] |= i->op == OP_call && works(x, i);
   }
 }
 
@@ -179,7 +188,9 @@ static void list_steps(mover *x) {
       for (u32 q = 0; q < x->on[g[j].i].n; q++) {
         atom *on = &x->atom[x->on[g[j].i].v[q]];
         if (x->is_step[k]) *vec_push(x->a, &on->step) = k;
-        if (x->is_step[k] || !i->strm) *vec_push(x->a, &on->work) = k;
+        if (g[j].i != val_type(x->p, x->f, i->res)->g.i && i->op == OP_send)
+          continue; // the sender has no result
+        if (x->is_step[k] || (!i->strm && works(x, i))) *vec_push(x->a, &on->work) = k;
       }
   }
 }
@@ -253,7 +264,10 @@ static moved fetch_of(mover *x, u32 k) {
   const u32 there = source_of(x, k, &store);
   c.at = MIN(c.at, reader);
   if (there >= c.at) c.at = there, c.store = store;
-  for (u32 q = 0; q < on->n; q++) x->atom[on->v[q]].last = MAX(x->atom[on->v[q]].last, c.at);
+  for (u32 q = 0; q < on->n; q++)
+    if (x->atom[on->v[q]].last == c.at) c.store = MAX(c.store, x->atom[on->v[q]].store);
+  for (u32 q = 0; q < on->n; q++)
+    if (x->atom[on->v[q]].last <= c.at) x->atom[on->v[q]].last = c.at, x->atom[on->v[q]].store = c.store;
   return c;
 }
 
@@ -308,7 +322,7 @@ static void put(mover *x, u32 k, const numbers *after) {
   const instr *i = &x->f->body.v[k];
   u32 n = 0, *opd = NEWN(x->a, u32, i->nopd + after->n + 1);
   type *res = NEWN(x->a, type, i->nres + 1);
-  for (u32 o = 0; o < i->nopd; o++) {
+  for (u32 o = 0; o < (i->op == OP_copy ? instr_nopd(x->f, i) : i->nopd); o++) {
     const u32 entry = operand(x, i, o);
     if (entry) opd[n++] = x->map[entry & OPD_VALUE] | (entry & ~(u32)OPD_VALUE);
   }
@@ -383,12 +397,9 @@ static bool copies(const func_info *f) {
 void pass_prefetch(prog *p, u32 ahead) {
   const func_info *f = func_get(p, p->main);
   arena *a = arena_new();
-  bool *which = ZNEWN(a, bool, f->body.n + 1), *seen = ZNEWN(a, bool, group_count(p->sp) + 1);
-  for (u32 k = f->body.n; k-- > 0;) {
-    const instr *i = &f->body.v[k];
-    if (i->op != OP_call || i->flags & INSTR_UPDATE) continue;
-    which[k] = !seen[i->g.i] || copies(func_get(p, i->callee)), seen[i->g.i] = true;
-  }
+  bool *which = ZNEWN(a, bool, f->body.n + 1);
+  for (u32 k = 0; k < f->body.n; k++)
+    which[k] = f->body.v[k].op == OP_call && copies(func_get(p, f->body.v[k].callee));
   pass_inline_calls(p, which);
   arena_free(a);
   move_copies(p, ahead);

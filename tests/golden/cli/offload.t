@@ -1,24 +1,24 @@
 ## Parameters, gradients, optimizer states and activations in host memory.
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'recompute=full offload=states' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=1 tp=1 pp=1 recompute=full offload=states
-time per step   1.919 s
-peak memory     7.49 GiB of 28.8 GiB on rank 0
-host memory     14.7 GiB of 173 GiB on node 0; the busier way of its link is in use 63.7 %
+time per step   1.830 s
+peak memory     7.88 GiB of 28.8 GiB on rank 0
+host memory     14.7 GiB of 173 GiB on node 0; the busier way of its link is in use 66.8 %
 place  ranks  computes  communicates    idle  peak memory
-0      h2d       1.254 s  63.7 %
-0      d2h       1.254 s  63.7 %
+0      h2d       1.254 s  66.8 %
+0      d2h       1.254 s  66.8 %
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'recompute=full offload=params+grads+states+acts prefetch=2' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=1 tp=1 pp=1 recompute=full offload=params+grads+states+acts prefetch=2
-time per step   2.512 s
+time per step   2.543 s
 peak memory     4.96 GiB of 28.8 GiB on rank 0
-host memory     19.3 GiB of 173 GiB on node 0; the busier way of its link is in use 86.4 %
+host memory     19.6 GiB of 173 GiB on node 0; the busier way of its link is in use 85.4 %
 place  ranks  computes  communicates    idle  peak memory
-0      h2d       2.213 s  86.4 %
-0      d2h       1.770 s  69.1 %
+0      h2d       2.213 s  85.4 %
+0      d2h       1.770 s  68.3 %
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 1 --strategy 'offload=states' --json | grep -oE '"host[a-z_]*": [^,]*'
 "host_bytes": 15788679168
 "host_usable_bytes": 494780022784
-"host_link_share": 0.7918594792463851
+"host_link_share": 0.8428249166000562
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 1 --strategy 'dp=1' --json | grep -oE '"host[a-z_]*": [^,]*'
 error[E0505]: rank 0 needs 29.8 GiB; its device has 28.8 GiB
   --> gpt3-1.3b
@@ -35,12 +35,12 @@ error[E0505]: rank 0 needs 29.8 GiB; its device has 28.8 GiB
 ## Two devices of a DGX-1 share the way to host memory, so states take twice as long as with a way of their own.
 $ heddle sim gpt3-1.3b --batch 8 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 8 --strategy 'dp=8 zero=3 recompute=full offload=params+grads+states' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=8 tp=1 pp=1 zero=3 recompute=full offload=params+grads+states
-time per step   774.9 ms
+time per step   778.4 ms
 peak memory     542 MiB of 28.8 GiB on rank 0
-host memory     19.6 GiB of 461 GiB on node 0; the busier way of its link is in use 74.5 %
+host memory     19.6 GiB of 461 GiB on node 0; the busier way of its link is in use 74.2 %
 place  ranks  computes  communicates    idle  peak memory
-0-7    h2d      577.5 ms  74.5 %
-0-7    d2h      473.6 ms  61.1 %
+0-7    h2d      577.5 ms  74.2 %
+0-7    d2h      473.6 ms  60.8 %
 ## Copies compute nothing: what is verified is the same.
 $ for m in 'gpt2:layers=3,hidden=64,heads=4,vocab=64' 't5-small:layers=2,hidden=64,heads=4,vocab=64' 'moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64' 'resnet50:hidden=8'; do for s in offload=params offload=grads offload=states offload=acts 'dp=2 mb=2 zero=1 offload=states' 'dp=2 zero=2 mb=2 offload=grads+states' 'dp=2 zero=3 recompute=full offload=params+grads+states+acts' 'pp=2 mb=2 recompute=full offload=params+grads+states+acts prefetch=0' 'pp=2 mb=4 schedule=zb-h1 offload=params+grads+states+acts prefetch=3'; do heddle verify "$m" --batch 8 $(case $m in resnet*) echo --seq 32 ;; *) echo --seq 16 ;; esac) --train --optimizer adam --strategy "$s" >out || { echo "$m $s"; cat out; }; done; done; tail -n 0 out
 $ heddle verify gpt2:layers=2,hidden=64,heads=4,vocab=64 --batch 4 --seq 16 --strategy 'tp=2 offload=params' | head -3
@@ -100,11 +100,11 @@ $ heddle plan gpt3-1.3b --batch 1 --seq 8192 --dtype f16 --train --optimizer ada
  2  full             1  acts         2.818 s  1.10x  0.355/s  26.4 GiB  computation 91 %
  3  none            16  none         3.209 s  1.25x  0.312/s  24.9 GiB  computation 100 %
  4  none            16  acts         3.478 s  1.36x  0.287/s  20.5 GiB  computation 92 %
- 5  full             1  states       3.786 s  1.48x  0.264/s  12.9 GiB  waiting 33 %
+ 5  full             1  states       3.719 s  1.45x  0.269/s  15.2 GiB  waiting 32 %
  6  full             1  states+acts  4.067 s  1.59x  0.246/s  12.9 GiB  waiting 37 %
  7  full            16  none         4.125 s  1.61x  0.242/s  22.7 GiB  computation 100 %
- 8  full            16  acts         4.384 s  1.71x  0.228/s  20.4 GiB  computation 94 %
- 9  none            16  states       4.391 s  1.72x  0.228/s  8.60 GiB  waiting 28 %
+ 8  none            16  states       4.368 s  1.71x  0.229/s  11.4 GiB  waiting 27 %
+ 9  full            16  acts         4.384 s  1.71x  0.228/s  20.4 GiB  computation 94 %
 10  none            16  states+acts  4.672 s  1.83x  0.214/s  7.66 GiB  waiting 32 %
 
 winner       dp=1 tp=1 pp=1 recompute=full
@@ -121,13 +121,13 @@ impossible   16 such as dp=2 tp=1 pp=1 offload=states:
 ## M6-MoE-10T on 512 V100 (sizes: the built-in model's; adafactor): 20 TB of weights in f16 are more than the devices have together.
 $ heddle sim m6-moe-10t --batch 512 --dtype f16 --train --optimizer adafactor --annotate examples/annotations/experts.yaml --machine '64x8 v100-32gb eth=50Gb/s hostmem=1.5TiB' --strategy 'recompute=full offload=params+grads+states' | grep -E 'plan |time per|samples|peak mem|host mem|h2d|d2h'
 plan            default: replicate(512), *experts: split inside; recompute=full offload=params+grads+states
-time per step   26.20 s
-samples         19.54/s
+time per step   26.18 s
+samples         19.56/s
 peak memory     11.2 GiB of 28.8 GiB on rank 0
 host memory     1.19 TiB of 1.35 TiB on node 0; the busier way of its link is in use 75.0 %
 place  ranks  computes  communicates    idle  peak memory
 0-511  h2d      19.64 s  75.0 %
-0-511  d2h      13.00 s  49.6 %
+0-511  d2h      13.00 s  49.7 %
 $ heddle plan m6-moe-10t --batch 512 --dtype f16 --train --optimizer adafactor --machine '64x8 v100-32gb eth=50Gb/s hostmem=1.5TiB' --strategy 'pp=1,2 tp=8,16 zero=3 recompute=full mb=1 offload=none,params+grads+states' | sed -n '/time  /,/certificate/p'
    dp  tp  pp  ZeRO  recompute  offload                 time         samples    memory  limited by
 1  16  16   2     3  full       params+grads+states   6589 s  1.00x  0.078/s  21.3 GiB  bubble 50 %
