@@ -7,6 +7,8 @@
 // the step that they wait for, and stores right before the step that waits for them. So at any time a rank holds no more
 // than it does at the step that it runs in the order of issue, in which memory is counted, whatever the link is like.
 //
+// What is read again before it would have gone stays on the device, and neither goes nor comes.
+//
 // Tasks of a pipeline are no borders: main has the steps of all of them in a row. So calls of functions that copy become
 // their bodies first.
 //
@@ -39,8 +41,11 @@ typedef struct {
   bool *is_step; // likewise
   u32 *read;     // by value: the first that reads it + 1; n + 1: main returns it; 0: nobody
   u32 *given;    // by value: the first that takes it over + 1; 0: nobody
+  u32 *final;    // by value: the last that reads it + 1; n + 1: main returns it; 0: nobody
+  bool *stays;   // by value in host memory: it stays on the device instead
   u32 *latest;   // by value: the latest so far that reads it and is no copy + 1; 0: nobody
   u32 *slot;     // by instruction: of a store, where it is issued + 1
+  u32 natoms;
   atom *atom;
   numbers *on; // atoms by group
   VEC(moved) copies;
@@ -103,8 +108,27 @@ static u32 operand(const mover *x, const instr *i, u32 o) {
   return v ? v | marks : 0;
 }
 
+// Operand o of copy k goes nowhere.
+static bool is_left_out(const mover *x, u32 k, u32 o) {
+  const instr *i = &x->f->body.v[k];
+  return i->op == OP_copy && o < i->nres &&
+         x->stays[goes_to(x, k, "host") ? i->res + o : x->root[opd_of(x->f, i, o)]];
+}
+
+// The first result of a copy that is not left out; 0: there is none.
+static value first_moved(const mover *x, u32 k) {
+  const instr *i = &x->f->body.v[k];
+  for (u32 r = 0; r < i->nres; r++)
+    if (!is_left_out(x, k, r)) return i->res + r;
+  return 0;
+}
+
 static void find_readers(mover *x) {
-  for (u32 r = 0; r < x->f->rets.n; r++) x->read[x->root[x->f->rets.v[r]]] = x->n + 1;
+  memset(x->read, 0, x->f->values.n * sizeof *x->read),
+      memset(x->given, 0, x->f->values.n * sizeof *x->given);
+  memset(x->final, 0, x->f->values.n * sizeof *x->final);
+  for (u32 r = 0; r < x->f->rets.n; r++)
+    x->final[x->root[x->f->rets.v[r]]] = x->read[x->root[x->f->rets.v[r]]] = x->n + 1;
   for (u32 k = x->n; k-- > 0;) {
     const instr *i = &x->f->body.v[k];
     bool read = !is_view(i);
@@ -112,17 +136,22 @@ static void find_readers(mover *x) {
     x->dead[k] |= !read;
     for (u32 o = 0; o < i->nopd && !x->dead[k]; o++) {
       const u32 entry = operand(x, i, o);
-      x->read[entry & OPD_VALUE] = k + 1;
-      if (entry & OPD_DONATED) x->given[entry & OPD_VALUE] = k + 1;
+      const value v = entry & OPD_VALUE;
+      if (is_left_out(x, k, o)) continue;
+      x->read[v] = k + 1;
+      if (!x->final[v]) x->final[v] = k + 1;
+      if (entry & OPD_DONATED) x->given[v] = k + 1;
     }
   }
 }
 
 static void find_steps(mover *x) {
+  memset(x->is_step, 0, x->n * sizeof *x->is_step);
   for (u32 k = 0; k < x->n; k++) {
     const instr *i = &x->f->body.v[k];
     if (x->dead[k]) continue;
     for (u32 o = 0; o < instr_nopd(x->f, i); o++) {
+      if (is_left_out(x, k, o)) continue;
       const instr *made = maker_of(x, x->root[opd_of(x->f, i, o)]);
       const u32 m = made ? (u32)(made - x->f->body.v) : 0;
       if (i->op != OP_copy && !is_view(i)) x->is_step[k] |= made && goes_to(x, m, "device");
@@ -168,7 +197,7 @@ static void find_atoms(mover *x) {
       *own = *to;
     }
   }
-  x->atom = ZNEWN(x->a, atom, natoms), x->on = ZNEWN(x->a, numbers, ngroups + 1);
+  x->natoms = natoms, x->atom = ZNEWN(x->a, atom, natoms), x->on = ZNEWN(x->a, numbers, ngroups + 1);
   for (u32 g = 1; g <= ngroups; g++) {
     const group_info *in = group_get(x->p->sp, (group){g});
     bool *seen = used[g] ? ZNEWN(x->a, bool, natoms) : NULL;
@@ -180,6 +209,7 @@ static void find_atoms(mover *x) {
 }
 
 static void list_steps(mover *x) {
+  for (u32 q = 0; q < x->natoms; q++) x->atom[q] = (atom){0};
   for (u32 k = 0; k < x->n; k++) {
     const instr *i = &x->f->body.v[k];
     group g[2];
@@ -208,6 +238,45 @@ static u32 before(const numbers *list, u32 k) {
   return from;
 }
 
+// ---- what stays -----------------------------------------------------------------------------------------------
+// Are at most `ahead` steps of every rank of the group between what made it and its reader?
+static bool soon(const mover *x, group g, u32 made, u32 reader) {
+  for (u32 q = 0; q < x->on[g.i].n; q++) {
+    const numbers *step = &x->atom[x->on[g.i].v[q]].step;
+    if (before(step, reader) > before(step, made) + 1 + x->ahead) return false;
+  }
+  return true;
+}
+
+// Of a fetch, operand o: what made it is so near that it would still be on its way to the host.
+static bool may_stay(const mover *x, u32 k, u32 o) {
+  const instr *i = &x->f->body.v[k];
+  const value there = x->root[opd_of(x->f, i, o)], here = i->res + o;
+  const u32 store = x->f->values.v[there].def;
+  if (!store || !goes_to(x, store - 1, "host")) return false;
+  if (x->read[there] != k + 1 || x->final[there] != k + 1 || !x->read[here]) return false;
+  const instr *out = &x->f->body.v[store - 1];
+  const value v = x->root[opd_of(x->f, out, there - out->res)];
+  const u32 made = x->f->values.v[v].def;
+  if (!made || x->read[here] > x->n || (x->given[here] && x->final[v] > x->given[here])) return false;
+  return !x->given[v] && x->is_step[made - 1] && soon(x, i->g, made - 1, x->read[here] - 1);
+}
+
+static void find_stays(mover *x) {
+  for (u32 k = 0; k < x->n; k++) {
+    const instr *i = &x->f->body.v[k];
+    for (u32 o = 0; goes_to(x, k, "device") && o < i->nres; o++) {
+      const value there = x->root[opd_of(x->f, i, o)];
+      if (!may_stay(x, k, o)) continue;
+      const instr *out = maker_of(x, there);
+      x->stays[there] = true, x->root[i->res + o] = x->root[opd_of(x->f, out, there - out->res)];
+    }
+  }
+  for (u32 v = 0; v < x->f->values.n; v++) x->root[v] = x->root[x->root[v]];
+  for (u32 k = 0; k < x->n; k++)
+    if (x->f->body.v[k].op == OP_copy) x->dead[k] = !first_moved(x, k);
+}
+
 // ---- where copies go ----------------------------------------------------------------------------------------
 // Right before the step that waits for it, or whoever reads it before; not behind the stores after it.
 static u32 slot_of_store(const mover *x, u32 k) {
@@ -215,6 +284,7 @@ static u32 slot_of_store(const mover *x, u32 k) {
   u32 made = 0, slot = x->n;
   for (u32 o = 0; o < instr_nopd(x->f, i); o++) {
     const value v = x->root[opd_of(x->f, i, o)];
+    if (is_left_out(x, k, o)) continue;
     made = MAX(made, x->f->values.v[v].def);
     if (x->given[v] > k) slot = MIN(slot, x->given[v] - 1);
   }
@@ -238,6 +308,7 @@ static u32 source_of(const mover *x, u32 k, u32 *store) {
   for (u32 pass = 0; pass < 2; pass++)
     for (u32 o = 0; o < instr_nopd(x->f, i); o++) {
       const value v = x->root[opd_of(x->f, i, o)];
+      if (is_left_out(x, k, o)) continue;
       const u32 def = x->f->values.v[v].def, at = def ? x->slot[def - 1] : 0;
       if (!pass)
         slot = MAX(slot, MAX(at ? at - 1 : def, opd_donated(x->f, i, o) ? x->latest[v] : 0));
@@ -297,10 +368,10 @@ static int in_order(const void *p, const void *q) {
 
 static void place_copies(mover *x) {
   for (u32 k = x->n; k-- > 0;)
-    if (goes_to(x, k, "host")) *vec_push(x->a, &x->copies) = store_of(x, k);
+    if (goes_to(x, k, "host") && !x->dead[k]) *vec_push(x->a, &x->copies) = store_of(x, k);
   for (u32 k = 0; k < x->n; k++) {
     const instr *i = &x->f->body.v[k];
-    if (goes_to(x, k, "device")) *vec_push(x->a, &x->copies) = fetch_of(x, k);
+    if (goes_to(x, k, "device") && !x->dead[k]) *vec_push(x->a, &x->copies) = fetch_of(x, k);
     for (u32 o = 0; o < i->nopd && i->op != OP_copy && !x->dead[k]; o++)
       x->latest[operand(x, i, o) & OPD_VALUE] = k + 1;
   }
@@ -322,19 +393,21 @@ static void put(mover *x, u32 k, const numbers *after) {
   const instr *i = &x->f->body.v[k];
   u32 n = 0, *opd = NEWN(x->a, u32, i->nopd + after->n + 1);
   type *res = NEWN(x->a, type, i->nres + 1);
+  u32 nres = 0, *from = NEWN(x->a, u32, i->nres + 1);
+  for (u32 r = 0; r < i->nres; r++)
+    if (!is_left_out(x, k, r)) from[nres] = r, res[nres++] = x->f->values.v[i->res + r].ty;
   for (u32 o = 0; o < (i->op == OP_copy ? instr_nopd(x->f, i) : i->nopd); o++) {
-    const u32 entry = operand(x, i, o);
+    const u32 entry = is_left_out(x, k, o) ? 0 : operand(x, i, o);
     if (entry) opd[n++] = x->map[entry & OPD_VALUE] | (entry & ~(u32)OPD_VALUE);
   }
   for (u32 j = 0; j < after->n; j++) opd[n++] = after->v[j] | OPD_AFTER;
-  for (u32 r = 0; r < i->nres; r++) res[r] = x->f->values.v[i->res + r].ty;
   x->b.strm = i->strm, x->b.flags = i->flags, x->b.origin = i->origin, x->b.where = i->where;
   x->b.g = i->g, x->b.coord = i->coord, x->b.scope = i->scope;
-  const u32 made = emit(&x->b, (opcode)i->op, i->at, opd, n, res, i->nres);
+  const u32 made = emit(&x->b, (opcode)i->op, i->at, opd, n, res, nres);
   func_get(x->p, x->b.f)->body.v[made - 1].callee = i->callee;
-  for (u32 r = 0; r < i->nres; r++) {
-    x->map[i->res + r] = emit_res(x->p, x->b.f, made) + r;
-    value_name(x->p, x->b.f, x->map[i->res + r], x->f->values.v[i->res + r].name);
+  for (u32 r = 0; r < nres; r++) {
+    x->map[i->res + from[r]] = emit_res(x->p, x->b.f, made) + r;
+    value_name(x->p, x->b.f, x->map[i->res + from[r]], x->f->values.v[i->res + from[r]].name);
   }
 }
 
@@ -355,8 +428,7 @@ static void put_copy(mover *x, const moved *c) {
 static void put_instr(mover *x, u32 k) {
   numbers after = {0};
   if (x->dead[k] || x->f->body.v[k].op == OP_copy) return;
-  for (u32 j = 0; j < x->waits[k].n; j++)
-    *vec_push(x->a, &after) = x->map[x->f->body.v[x->waits[k].v[j]].res];
+  for (u32 j = 0; j < x->waits[k].n; j++) *vec_push(x->a, &after) = x->map[first_moved(x, x->waits[k].v[j])];
   put(x, k, &after);
 }
 
@@ -369,8 +441,10 @@ static void move_copies(prog *p, u32 ahead) {
   x.read = ZNEWN(x.a, u32, nv), x.given = ZNEWN(x.a, u32, nv), x.slot = ZNEWN(x.a, u32, n);
   x.latest = ZNEWN(x.a, u32, nv);
   x.dead = ZNEWN(x.a, bool, n), x.is_step = ZNEWN(x.a, bool, n), x.waits = ZNEWN(x.a, numbers, n);
-  find_roots(&x), find_readers(&x), find_steps(&x);
-  find_atoms(&x), list_steps(&x), place_copies(&x);
+  x.final = ZNEWN(x.a, u32, nv), x.stays = ZNEWN(x.a, bool, nv);
+  find_roots(&x), find_readers(&x), find_steps(&x), find_atoms(&x), list_steps(&x);
+  find_stays(&x), find_readers(&x), find_steps(&x), list_steps(&x);
+  place_copies(&x);
   const func made = func_new(p, f->name, f->where);
   x.b = builder_at(p, made);
   for (u32 k = 0; k < f->nparams; k++) x.map[k + 1] = pass_param_like(p, made, f, k);
