@@ -278,10 +278,20 @@ static void find_stays(mover *x) {
 }
 
 // ---- where copies go ----------------------------------------------------------------------------------------
-// Right before the step that waits for it, or whoever reads it before; not behind the stores after it.
+// The first instruction that reads what is fetched of a value in host memory; x->n: there is none.
+static u32 reader_behind(const mover *x, value there) {
+  const u32 k = x->read[there] ? x->read[there] - 1 : x->n;
+  const instr *i = k < x->n && goes_to(x, k, "device") ? &x->f->body.v[k] : NULL;
+  for (u32 o = 0; i && o < i->nres; o++)
+    if (x->root[opd_of(x->f, i, o)] == there && x->read[i->res + o]) return x->read[i->res + o] - 1;
+  return x->n;
+}
+
+// Right before the step that waits for it, or whoever reads it before; not behind the stores after it. Where it comes back
+// so soon that it has less than `ahead` steps for each way, either way has half of them.
 static u32 slot_of_store(const mover *x, u32 k) {
   const instr *i = &x->f->body.v[k];
-  u32 made = 0, slot = x->n;
+  u32 made = 0, slot = x->n, reader = x->n;
   for (u32 o = 0; o < instr_nopd(x->f, i); o++) {
     const value v = x->root[opd_of(x->f, i, o)];
     if (is_left_out(x, k, o)) continue;
@@ -289,11 +299,14 @@ static u32 slot_of_store(const mover *x, u32 k) {
     if (x->given[v] > k) slot = MIN(slot, x->given[v] - 1);
   }
   if (!made || !x->is_step[made - 1]) return k;
-  for (u32 r = 0; r < i->nres; r++)
+  for (u32 r = 0; r < i->nres; r++) {
     if (x->read[i->res + r]) slot = MIN(slot, x->read[i->res + r] - 1);
+    reader = MIN(reader, reader_behind(x, i->res + r));
+  }
   for (u32 q = 0; q < x->on[i->g.i].n; q++) {
     const atom *on = &x->atom[x->on[i->g.i].v[q]];
-    const u32 next = before(&on->step, made) + x->ahead;
+    const u32 first = before(&on->step, made), between = before(&on->step, MAX(reader, made)) - first;
+    const u32 next = first + MIN(x->ahead, reader < x->n ? between / 2 : x->ahead);
     if (next < on->step.n) slot = MIN(slot, on->step.v[next]);
     if (on->next) slot = MIN(slot, on->next - 1);
   }
