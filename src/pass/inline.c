@@ -111,6 +111,9 @@ void pass_inline_calls(prog *p, const bool *which) {
       splice_call(&b, old, in, id, NULL, false);
     else
       splice_instr(&b, old, in, id, NULL, true);
+    for (u32 r = 0; which[k] && r < in->nres; r++) // what main returns is known by its name
+      if (*sym_str(p->c, val(old, in->res + r)->name))
+        value_name(p, made, id[in->res + r], val(old, in->res + r)->name);
   }
   for (u32 k = 0; k < old->rets.n; k++) *vec_push(p->a, &func_get(p, made)->rets) = id[old->rets.v[k]];
   if (spans) p->tasks_of = func_get(p, made)->body.n;

@@ -179,14 +179,27 @@ static value uncopied(const coverage *w, value v) {
   return v;
 }
 
-// Where accumulators that calls take over and pass on began.
+// The same for a weight that is brought to the device, gathered or reshaped, as it is for every microbatch anew.
+static u64 weight_of(const coverage *w, value v) {
+  u64 h = 0;
+  for (u32 def; w->main && (def = w->fi->values.v[v].def);) {
+    const instr *i = &w->fi->body.v[def - 1];
+    const u32 k = i->op == OP_copy ? v - i->res : 0;
+    if (i->op == OP_call || (i->op != OP_copy && (i->nres != 1 || instr_nopd(w->fi, i) != 1))) break;
+    if (i->op != OP_copy) h = hash_u64(i->op, hash_u64(i->at.i, h));
+    v = opd_of(w->fi, i, k);
+  }
+  return hash_step(h, v);
+}
+
+// Where accumulators that calls, and what adds to them, take over and pass on began.
 static value first_sums(const coverage *w, value v) {
   value at = v;
   while (!w->sums[at]) {
     const u32 def = w->fi->values.v[at].def;
     const instr *i = def ? &w->fi->body.v[def - 1] : NULL;
     value before = 0;
-    for (u32 k = 0; i && i->op == OP_call && !before && k < instr_nopd(w->fi, i); k++)
+    for (u32 k = 0; i && !before && k < instr_nopd(w->fi, i); k++)
       if (opd_donated(w->fi, i, k)) before = opd_of(w->fi, i, k);
     if (i && i->op == OP_copy) before = uncopied(w, at);
     if (!before) w->sums[at] = at;
@@ -216,7 +229,7 @@ static u64 stage_of_call(const coverage *w, u32 call) {
   for (u32 k = 0; k < f->nparams; k++)
     if (f->params.v[k].r == ROLE_WEIGHT)
       return hash_step(h, w->main && w->versions ? first_version(w, opd_of(w->fi, i, k))
-                                                 : uncopied(w, opd_of(w->fi, i, k)));
+                                                 : weight_of(w, opd_of(w->fi, i, k)));
   for (u32 k = 0; w->main && k < f->nparams; k++)
     if (opd_donated(w->fi, i, k)) return hash_step(h, first_sums(w, opd_of(w->fi, i, k)));
   return h;

@@ -97,6 +97,7 @@ TEST(offload_of_states_takes_the_link) {
   CHECK_EQ_I64(bytes, 2 * weights);
   CHECK_EQ_I64(busy(&b, "h2d"), bytes * PS_A_BYTE);
   CHECK_EQ_I64(busy(&b, "d2h"), bytes * PS_A_BYTE);
+  CHECK_CLOSE(b.r.beside * (double)b.r.makespan_ps, (double)(2 * bytes * PS_A_BYTE), 1e-12);
   // Four updates of two layers each. All that comes, one after the other; the last one goes when it has come.
   CHECK(about(b.r.makespan_ps, bytes * PS_A_BYTE / 4 * 5));
   CHECK_EQ_I64(b.r.cls[0].host_peak_bytes, bytes);
