@@ -287,8 +287,8 @@ time per step   477.0 ms
 $ heddle sim llama2-7b --dtype f16 --batch 64 --train --strategy "pp=2 dp=2 tp=2 mb=32 zero=1 layers=16/16 places=2/1" --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" | sed -n "2p;6p;8p;17p"
 plan            dp=2 tp=2 pp=2 mb=32 zero=1 layers=16/16 places=2/1
 layers          16/16
+time per step   22.09 s
 peak memory     37.9 GiB of 72.0 GiB on rank 4
-beside them     1.7 % of the time in communication, all other streams together
 $ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "pp=2 dp=2 tp=2 mb=4 places=2/2"
 error[E0509]: places: 2 is given twice
   --> --strategy:1:21
