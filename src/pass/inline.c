@@ -17,10 +17,22 @@ void pass_replace(prog *p, func old, func made) {
   p->funcs.n--;
 }
 
-static void splice(builder *b, func f, value *id, bool deep, bool names);
+// What calls around wait for: so does the first instruction of their bodies on every stream.
+typedef struct waits {
+  struct waits *around;
+  u32 n, *opd;
+  group g;
+  bool done[UINT8_MAX + 1]; // by stream
+} waits;
+static void splice(builder *b, func f, value *id, waits *w, bool deep, bool names);
+
+u32 pass_tasks_move(prog *p, u32 t, u32 k, u32 to) {
+  for (; t < p->tasks.n && p->tasks.v[t].from <= k; t++) p->tasks.v[t].from = to;
+  return t;
+}
 
 // Groups and coordinates of the call hold where the callee leaves them open.
-static void splice_call(builder *b, const func_info *f, const instr *in, value *id) {
+static void splice_call(builder *b, const func_info *f, const instr *in, value *id, waits *w, bool deep) {
   const func_info *g = func_get(b->p, in->callee);
   value *inner = NEWN(b->p->a, value, g->values.n);
   for (u32 k = 0; k < g->nparams; k++) inner[k + 1] = id[opd_of(f, in, k)];
@@ -28,36 +40,52 @@ static void splice_call(builder *b, const func_info *f, const instr *in, value *
   if (in->g.i) c.g = in->g;
   c.coord = point_merge(b->p, b->coord, in->coord);
   c.flags |= in->flags;
-  splice(&c, in->callee, inner, true, false);
+  const u32 n = instr_nopd(f, in);
+  waits own = {.around = w, .n = in->nopd - n, .opd = NEWN(b->p->a, u32, in->nopd), .g = c.g};
+  for (u32 k = n; k < in->nopd; k++) own.opd[k - n] = id[opd_of(f, in, k)] | OPD_AFTER;
+  splice(&c, in->callee, inner, own.n ? &own : w, deep, false);
   for (u32 r = 0; r < in->nres; r++) id[in->res + r] = inner[g->rets.v[r]];
 }
 
-static void splice(builder *b, func f, value *id, bool deep, bool names) {
+static void put_waits(prog *p, func_info *to, instr *out, waits *w) {
+  const bool works = !(op_row_of((opcode)out->op)->flags & (OPF_META | OPF_VIEW));
+  for (; works && w; w = w->around) {
+    for (u32 k = 0; k < w->n && !w->done[out->strm]; k++) *vec_push(p->a, &to->opds) = w->opd[k], out->nopd++;
+    w->done[out->strm] |= out->g.i == w->g.i;
+  }
+}
+
+static void splice_instr(builder *b, const func_info *from, const instr *in, value *id, waits *w,
+                         bool names) {
   prog *p = b->p;
-  const func_info *from = func_get(p, f);
   func_info *to = func_get(p, b->f);
+  instr *out = vec_push(p->a, &to->body);
+  *out = *in;
+  out->opd = to->opds.n, out->res = to->values.n;
+  out->flags |= b->flags;
+  out->coord = point_merge(p, b->coord, in->coord);
+  if (!out->g.i) out->g = b->g;
+  for (u32 o = 0; o < in->nopd; o++) {
+    u32 e = from->opds.v[in->opd + o];
+    *vec_push(p->a, &to->opds) = id[e & OPD_VALUE] | (e & ~(u32)OPD_VALUE);
+  }
+  put_waits(p, to, out, w);
+  for (u32 r = 0; r < in->nres; r++) {
+    const value_info *v = val(from, in->res + r);
+    id[in->res + r] = to->values.n;
+    *vec_push(p->a, &to->values) =
+        (value_info){type_bind(p, v->ty, b->g), to->body.n, names ? v->name : (sym){0}};
+  }
+}
+
+static void splice(builder *b, func f, value *id, waits *w, bool deep, bool names) {
+  const func_info *from = func_get(b->p, f);
   for (u32 k = 0; k < from->body.n; k++) {
     const instr *in = &from->body.v[k];
-    if (deep && in->op == OP_call) {
-      splice_call(b, from, in, id);
-      continue;
-    }
-    instr *out = vec_push(p->a, &to->body);
-    *out = *in;
-    out->opd = to->opds.n, out->res = to->values.n;
-    out->flags |= b->flags;
-    out->coord = point_merge(p, b->coord, in->coord);
-    if (!out->g.i) out->g = b->g;
-    for (u32 o = 0; o < in->nopd; o++) {
-      u32 e = from->opds.v[in->opd + o];
-      *vec_push(p->a, &to->opds) = id[e & OPD_VALUE] | (e & ~(u32)OPD_VALUE);
-    }
-    for (u32 r = 0; r < in->nres; r++) {
-      const value_info *v = val(from, in->res + r);
-      id[in->res + r] = to->values.n;
-      *vec_push(p->a, &to->values) =
-          (value_info){type_bind(p, v->ty, b->g), to->body.n, names ? v->name : (sym){0}};
-    }
+    if (deep && in->op == OP_call)
+      splice_call(b, from, in, id, w, true);
+    else
+      splice_instr(b, from, in, id, w, names);
   }
 }
 
@@ -65,8 +93,31 @@ void pass_splice(builder *b, func f, const value *args, value *rets, bool names)
   const func_info *fi = func_get(b->p, f);
   value *id = NEWN(b->p->a, value, fi->values.n);
   for (u32 k = 0; k < fi->nparams; k++) id[k + 1] = args[k];
-  splice(b, f, id, false, names);
+  splice(b, f, id, NULL, false, names);
   for (u32 k = 0; k < fi->rets.n; k++) rets[k] = id[fi->rets.v[k]];
+}
+
+void pass_inline_calls(prog *p, const bool *which) {
+  const func_info *old = func_get(p, p->main);
+  const func made = func_new(p, old->name, old->where);
+  builder b = builder_at(p, made);
+  value *id = NEWN(p->a, value, old->values.n);
+  const bool spans = p->tasks_of == old->body.n;
+  for (u32 k = 0; k < old->nparams; k++) id[k + 1] = pass_param_like(p, made, old, k);
+  for (u32 k = 0, t = 0; k < old->body.n; k++) {
+    t = spans ? pass_tasks_move(p, t, k, func_get(p, made)->body.n) : 0;
+    const instr *in = &old->body.v[k];
+    if (which[k])
+      splice_call(&b, old, in, id, NULL, false);
+    else
+      splice_instr(&b, old, in, id, NULL, true);
+    for (u32 r = 0; which[k] && r < in->nres; r++) // what main returns is known by its name
+      if (*sym_str(p->c, val(old, in->res + r)->name))
+        value_name(p, made, id[in->res + r], val(old, in->res + r)->name);
+  }
+  for (u32 k = 0; k < old->rets.n; k++) *vec_push(p->a, &func_get(p, made)->rets) = id[old->rets.v[k]];
+  if (spans) p->tasks_of = func_get(p, made)->body.n;
+  pass_replace(p, p->main, made);
 }
 
 void pass_inline(prog *p) {
@@ -75,7 +126,7 @@ void pass_inline(prog *p) {
   builder b = builder_at(p, made);
   value *id = NEWN(p->a, value, old->values.n);
   for (u32 k = 0; k < old->nparams; k++) id[k + 1] = pass_param_like(p, made, old, k);
-  splice(&b, p->main, id, true, true);
+  splice(&b, p->main, id, NULL, true, true);
   for (u32 k = 0; k < old->rets.n; k++) *vec_push(p->a, &func_get(p, made)->rets) = id[old->rets.v[k]];
   pass_replace(p, p->main, made);
   IR_VERIFY_PASS(p);

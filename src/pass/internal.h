@@ -9,4 +9,6 @@ value pass_param_like(prog *p, func to, const func_info *f, u32 k);
 void pass_splice(builder *b, func f, const value *args, value *rets, bool names);
 // `made`, the latest function of the program, takes the place of `old`, with its id and name.
 void pass_replace(prog *p, func old, func made);
+// Spans of tasks t.. that begin at or before instruction k of main, from 0, begin at `to` from now on. The next one.
+u32 pass_tasks_move(prog *p, u32 t, u32 k, u32 to);
 #endif

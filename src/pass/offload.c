@@ -1,11 +1,9 @@
 // offload.c - a function whose parameters and results lie in host memory: what its instructions read of them is copied
-// to the device, what they make of them back. What lies there its caller says (plan/offload.c).
+// to the device, what they make of them back. What lies there its caller says (plan/offload.c). Not when copies run
+// (prefetch.c).
 //
-// Idea: instructions that read or make such values are *steps*. What step j reads is fetched when step j - ahead
-// begins, so that the copy runs beside `ahead` steps, and not before step j - ahead - 1 has ended. What step j makes is
-// stored when step j + ahead has been issued, and step j + 1 + ahead waits for that. So beside what step j reads and makes
-// the device holds what the next `ahead` steps read and what the last `ahead` have made, in the order of issue, in
-// which memory is counted, as well as in time. A value that steps next to each other read is fetched once.
+// Idea: instructions that read or make such values are *steps*. What a step reads is fetched just before it, what it makes
+// is stored just after it. A value that steps next to each other read is fetched once.
 #include "pass/internal.h"
 
 typedef struct {
@@ -13,19 +11,18 @@ typedef struct {
   const func_info *f; // as it was
   const offload_opts *o;
   builder b;
-  value *map;       // old value to new; of one on the host, to that
-  bool *host, *put; // old values on the host; values that become some there
-  u32 nsteps, fetched, stored;
-  u32 *step, *at;    // by instruction its step + 1; by step its instruction
+  value *map;        // old value to new; of one on the host, to that
+  bool *host, *put;  // old values on the host; values that become some there
+  u32 nsteps, *step; // by instruction its step + 1
   value *here;       // by value on the host: its latest copy on the device ...
   u32 *last;         // ... and the last step that reads it, + 1
-  value *sent, *end; // by value that is put: there; by step: a result of it
-  bool to_host;      // the copy at hand: of these operands, of these values, after this, the last one made
-  u32 nwant, want[COPIES_AT_ONCE + 1];
-  value of[COPIES_AT_ONCE], after, made;
+  value *sent;       // by value that is put: there
+  bool to_host;      // the copy at hand: of these operands, of these values
+  u32 nwant, want[COPIES_AT_ONCE];
+  value of[COPIES_AT_ONCE];
 } moving;
 
-static value copy_wanted(moving *x);
+static void copy_wanted(moving *x);
 
 static bool is_end(const moving *x, const instr *i) { // gathers results that lie on the host
   return i->op == OP_pack && x->put[i->res];
@@ -59,7 +56,7 @@ static void find_steps(moving *x) {
     if (is_end(x, i) || (i->op == OP_unpack && x->host[opd_of(f, i, 0)])) continue;
     for (u32 o = 0; o < i->nopd; o++) any |= x->host[opd_of(f, i, o)];
     for (u32 r = 0; r < i->nres; r++) any |= x->put[i->res + r];
-    if (any) x->at[x->nsteps++] = k, x->step[k] = x->nsteps;
+    if (any) x->step[k] = ++x->nsteps;
   }
 }
 
@@ -69,40 +66,36 @@ static void want(moving *x, u32 entry, value old) {
   x->want[x->nwant] = entry, x->of[x->nwant++] = old;
 }
 
-static value copy_wanted(moving *x) {
+static void copy_wanted(moving *x) {
   const attr to = attr_s(A_to, sym_of(x->p->c, x->to_host ? "host" : "device"));
-  u32 n = x->nwant;
+  const u32 n = x->nwant;
   type t[COPIES_AT_ONCE];
-  if (!n) return x->made;
+  if (!n) return;
   for (u32 k = 0; k < n; k++) t[k] = x->f->values.v[x->of[k]].ty;
-  if (x->after) x->want[n] = x->after | OPD_AFTER;
   x->b.strm = x->to_host ? x->o->out : x->o->in, x->b.origin = 0;
-  const u32 at = emit(&x->b, OP_copy, attrs_of(x->p, &to, 1), x->want, n + (x->after != 0), t, n);
+  const u32 at = emit(&x->b, OP_copy, attrs_of(x->p, &to, 1), x->want, n, t, n);
   value made = emit_res(x->p, x->b.f, at);
   for (u32 k = 0; k < n; k++, made++) {
     value_name(x->p, x->b.f, made, x->f->values.v[x->of[k]].name);
     *(x->to_host ? &x->sent[x->of[k]] : &x->here[x->of[k]]) = made;
   }
   x->nwant = 0;
-  return x->made = made - 1;
 }
 
-static void copies_begin(moving *x, const instr *i, bool to_host, value after) {
+static void copies_begin(moving *x, const instr *i, bool to_host) {
   x->b.flags = INSTR_PLAN | (i ? i->flags & (INSTR_BACKWARD | INSTR_UPDATE) : 0);
   x->b.where = i ? i->where : x->f->where, x->b.g = i ? i->g : (group){0}, x->b.coord = i ? i->coord : 0;
-  x->to_host = to_host, x->after = after, x->nwant = 0, x->made = 0;
+  x->to_host = to_host, x->nwant = 0;
 }
 
-// What step j reads: not before step j - ahead - 1 has ended.
-static void fetch(moving *x, u32 j) {
-  const instr *i = &x->f->body.v[x->at[j]];
-  const u32 ahead = x->o->ahead;
-  copies_begin(x, i, false, j > ahead ? x->end[j - ahead - 1] : 0);
+// What step j reads.
+static void fetch(moving *x, u32 j, const instr *i) {
+  copies_begin(x, i, false);
   for (u32 k = 0; k < i->nopd; k++) {
     const u32 entry = x->f->opds.v[i->opd + k];
     const value v = entry & OPD_VALUE;
     if (!x->host[v] || x->last[v] == j + 1) continue;
-    if (!x->last[v] || x->last[v] + ahead < j + 1) want(x, x->map[v] | (entry & OPD_DONATED), v);
+    if (!x->last[v] || x->last[v] + x->o->ahead < j + 1) want(x, x->map[v] | (entry & OPD_DONATED), v);
     x->last[v] = j + 1;
   }
   copy_wanted(x);
@@ -113,27 +106,25 @@ static void put_one(moving *x, value v) {
     want(x, x->map[v], v);
 }
 
-// What step j makes. The last copy, or 0.
-static value store(moving *x, u32 j) {
-  const instr *i = &x->f->body.v[x->at[j]];
-  copies_begin(x, i, true, 0);
+// What a step makes.
+static void store(moving *x, const instr *i) {
+  copies_begin(x, i, true);
   for (u32 r = 0; r < i->nres; r++) put_one(x, i->res + r);
-  return copy_wanted(x);
+  copy_wanted(x);
 }
 
 static void store_rest(moving *x, const instr *end) {
-  while (x->stored < x->nsteps && x->at[x->stored] < (u32)(end - x->f->body.v)) store(x, x->stored++);
-  copies_begin(x, end, true, 0);
+  copies_begin(x, end, true);
   for (u32 k = 0; k < end->nopd; k++) { // parameters as they came
     put_one(x, opd_of(x->f, end, k));
     copy_wanted(x);
   }
 }
 
-static void copy_instr(moving *x, const instr *i, value after) {
+static void copy_instr(moving *x, const instr *i) {
   const func_info *f = x->f;
   arena *a = x->p->a;
-  u32 n = i->nopd;
+  const u32 n = i->nopd;
   u32 *opd = NEWN(a, u32, n + 1);
   type *res = NEWN(a, type, i->nres + 1);
   const bool end = is_end(x, i);
@@ -143,7 +134,6 @@ static void copy_instr(moving *x, const instr *i, value after) {
     const bool fetched = x->host[v] && !end && i->op != OP_unpack;
     opd[k] = (fetched ? x->here[v] : there) | (entry & ~(u32)OPD_VALUE);
   }
-  if (after) opd[n++] = after | OPD_AFTER;
   for (u32 r = 0; r < i->nres; r++) res[r] = f->values.v[i->res + r].ty;
   x->b.strm = i->strm, x->b.flags = i->flags, x->b.origin = i->origin, x->b.where = i->where;
   x->b.g = i->g, x->b.coord = i->coord;
@@ -157,21 +147,12 @@ static void copy_instr(moving *x, const instr *i, value after) {
 }
 
 static void move_all(moving *x) {
-  const u32 ahead = x->o->ahead;
   for (u32 k = 0; k < x->f->body.n; k++) {
     const instr *i = &x->f->body.v[k];
-    value after = 0;
-    if (x->step[k]) {
-      const u32 j = x->step[k] - 1;
-      while (x->fetched < MIN(j + ahead + 1, x->nsteps)) fetch(x, x->fetched++);
-      while (x->stored + ahead < j) {
-        const value v = store(x, x->stored++);
-        if (v) after = v;
-      }
-    }
+    if (x->step[k]) fetch(x, x->step[k] - 1, i);
     if (is_end(x, i)) store_rest(x, i);
-    copy_instr(x, i, after);
-    if (x->step[k] && i->nres) x->end[x->step[k] - 1] = x->map[i->res];
+    copy_instr(x, i);
+    if (x->step[k]) store(x, i);
   }
 }
 
@@ -179,7 +160,7 @@ static void move_all(moving *x) {
 static value returned(moving *x, u32 r) {
   const value v = x->f->rets.v[r];
   const bool fetched = x->host[v] && !x->o->ret[r];
-  copies_begin(x, NULL, !fetched, 0);
+  copies_begin(x, NULL, !fetched);
   if (x->o->ret[r] && x->put[v]) put_one(x, v);
   if (fetched) want(x, x->map[v], v);
   copy_wanted(x);
@@ -194,7 +175,7 @@ void pass_offload(prog *p, func fn, const offload_opts *o) {
   moving x = {.p = p, .f = f, .o = o};
   x.map = ZNEWN(a, value, nv), x.here = ZNEWN(a, value, nv), x.sent = ZNEWN(a, value, nv);
   x.host = ZNEWN(a, bool, nv), x.put = ZNEWN(a, bool, nv), x.last = ZNEWN(a, u32, nv);
-  x.step = ZNEWN(a, u32, ni), x.at = ZNEWN(a, u32, ni), x.end = ZNEWN(a, value, ni);
+  x.step = ZNEWN(a, u32, ni);
   find_steps(&x);
   const func made = func_new(p, f->name, f->where);
   x.b = builder_at(p, made);

@@ -12,6 +12,8 @@
 u32 pass_outline(prog *p);
 // The inverse: every call in main, nested ones too, becomes the callee's body (inline.c).
 void pass_inline(prog *p);
+// The same of some calls of main alone, by instruction from 0; calls in their bodies stay.
+void pass_inline_calls(prog *p, const bool *which);
 
 // Means over labels that are not some negative number, which no class has, become means over all labels: how
 // many are ignored is nobody's to know before all are seen. Returns the number of instructions changed
@@ -44,11 +46,11 @@ typedef struct {
 } coshard_index;
 u32 pass_coshard_of(prog *p, arena *a, coshard_index **out); // what would be split. How many; in `a`
 
-// ---- host memory (offload.c) --------------------------------------------------------------------------------
+// ---- host memory (offload.c, prefetch.c) ------------------------------------------------------------------
 // Parameters and results of f that are marked, tensors or tuples of them, lie in host memory from now on, for whoever
-// calls it: what instructions read of them is copied to the device, on stream `in`, so that it runs beside `ahead` of
-// the instructions before that do the same; what they make is copied to the host, on stream `out`. Types stay. Tuples
-// that are returned and marked are packed in f.
+// calls it: what instructions read of them is copied to the device just before, on stream `in`; what they make is copied
+// to the host just after, on stream `out`. What instructions next to each other read is copied once if at most `ahead`
+// others that do the same are between them. Types stay. Tuples that are returned and marked are packed in f.
 enum { COPIES_AT_ONCE = 32 }; // tensors of one copy: a law has room for the dimensions of so many
 typedef struct {
   const bool *param, *ret;
@@ -56,6 +58,9 @@ typedef struct {
   u8 in, out;
 } offload_opts;
 void pass_offload(prog *p, func f, const offload_opts *o);
+// Copies run beside computation, on every rank `ahead` steps before what they bring is read and after what they take
+// away was made, and no further (prefetch.c has the rule). Calls of main to functions that copy become their bodies.
+void pass_prefetch(prog *p, u32 ahead);
 
 // ---- clean-up (clean.c) ----------------------------------------------------------------------------------
 // Each drops unreachable functions, so that ids of functions may change. The first two return how many

@@ -164,7 +164,9 @@ static bool build_main(apply *x, u32 most) {
   mb.offload = x->pn->offload;
   if (!main_stages(&mb)) return false;
   main_offload_stages(&mb);
-  return main_params(&mb) && main_tasks(&mb) && main_finish(&mb);
+  if (!main_params(&mb) || !main_tasks(&mb) || !main_finish(&mb)) return false;
+  if (mb.offload) pass_prefetch(x->p, x->pn->prefetch);
+  return true;
 }
 
 bool apply_open(apply *x, planner *pl, const plan *pn, cost_model *k) {

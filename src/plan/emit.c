@@ -43,7 +43,7 @@ value main_param_here(main_build *mb, value w, group g) {
   if (!x->v) {
     const bool host = main_weight_on_host(mb, w);
     value from = mb->home[w - 1].v;
-    if (host) main_fetch(mb, &from, 1, 0);
+    if (host) main_fetch(mb, &from, 1);
     mb->b.coord = 0, x->v = main_move(mb, from, x->g, x->lay);
     if (host && !mb->b.failed) main_store(mb, &x->v, 1);
   }

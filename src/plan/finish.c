@@ -135,7 +135,7 @@ static void fetch_to_join(main_build *mb, value w, value *v, u32 n) {
   mb->grad_on_host[w - 1] = n == 1 && type_get(mb->p, type_of(mb, v[0]))->g.i == home.i;
   for (u32 k = 0; k < n && !mb->grad_on_host[w - 1]; k++) {
     u32 opd = v[k] | OPD_DONATED;
-    main_fetch(mb, &opd, 1, 0);
+    main_fetch(mb, &opd, 1);
     v[k] = opd;
   }
 }
@@ -207,8 +207,7 @@ static value weight_now(main_build *mb, value w) {
   return mb->now ? mb->now[w - 1] : main_on_group(mb, mb->home[w - 1].v, main_update_group(mb, w));
 }
 
-// Not before `after` is made.
-static void read_operands(main_build *mb, update_batch *u, const value *grad, value after) {
+static void read_operands(main_build *mb, update_batch *u, const value *grad) {
   const u32 most = u->n * (2 + OPTIM_STATES);
   host_operands h = {0, NEWN(mb->x->a, u32, most), NEWN(mb->x->a, u32, most)};
   u->in = NEWN(mb->x->a, layout, most), u->opd = NEWN(mb->x->a, u32, most);
@@ -221,20 +220,20 @@ static void read_operands(main_build *mb, update_batch *u, const value *grad, va
       if (mb->state[j][u->w[i] - 1])
         put_operand(mb, u, mb->state[j][u->w[i] - 1], main_on_host(mb, OFFLOAD_STATES), &h);
   mb->b.flags = INSTR_UPDATE;
-  main_fetch(mb, h.opd, h.n, after);
+  main_fetch(mb, h.opd, h.n);
   mb->b.flags = 0;
   for (u32 k = 0; k < h.n; k++) u->opd[h.at[k]] = h.opd[k] | OPD_DONATED;
 }
 
-// Updates of all weights of a batch, as one call; not before `after` is made.
-static bool update_group(main_build *mb, update_batch *u, value after) {
+// Updates of all weights of a batch, as one call.
+static bool update_group(main_build *mb, update_batch *u) {
   apply *x = mb->x;
   prog *p = mb->p;
   const plan *pn = x->pn;
   const u32 n = u->n;
   const group g = main_update_group(mb, u->w[0]);
   func f = planner_update(x->pl, u->w, n, pn);
-  u32 nr = 0, *opd = NEWN(x->a, u32, u->nopd + 1);
+  u32 nr = 0;
   layout *demand = NEWN(x->a, layout, n * (2 + OPTIM_STATES));
   for (u32 i = 0; i < u->nopd; i++)
     if (i < n || i >= 2 * n) demand[nr++] = u->in[i];
@@ -247,10 +246,8 @@ static bool update_group(main_build *mb, update_batch *u, value after) {
   if (!ok) return false;
   type *res = NEWN(x->a, type, nr);
   for (u32 k = 0; k < nr; k++) res[k] = type_bind(p, func_result(p, sh.dst, k), g);
-  memcpy(opd, u->opd, u->nopd * sizeof *opd);
-  opd[u->nopd] = after | OPD_AFTER;
   mb->b.g = g, mb->b.coord = 0, mb->b.flags = INSTR_UPDATE;
-  u32 at = emit(&mb->b, OP_call, (attrset){0}, opd, u->nopd + (after != 0), res, nr);
+  u32 at = emit(&mb->b, OP_call, (attrset){0}, u->opd, u->nopd, res, nr);
   mb->b.flags = 0;
   func_get(p, mb->b.f)->body.v[at - 1].callee = sh.dst;
   emit_one_a_layer(mb, u->w[0]);
@@ -258,24 +255,21 @@ static bool update_group(main_build *mb, update_batch *u, value after) {
   return true;
 }
 
-// What the update of a batch has made that lies in host memory is stored. The last copy, or 0.
-static value store_results(main_build *mb, const update_batch *u, value *made) {
+// What the update of a batch has made that lies in host memory is stored.
+static void store_results(main_build *mb, const update_batch *u, value *made) {
   const u32 n = u->n, states = u->nopd - 2 * n;
   const bool params = main_on_host(mb, OFFLOAD_PARAMS), held = main_on_host(mb, OFFLOAD_STATES);
-  value *from = params ? made : made + n;
-  const u32 count = (params ? n : 0) + (held ? states : 0);
-  mb->b.flags = INSTR_UPDATE;
-  main_store(mb, from, count); // weights of a batch are all in one of the two, and so are states
+  mb->b.flags = INSTR_UPDATE; // weights of a batch are all in one of the two, and so are states
+  main_store(mb, params ? made : made + n, (params ? n : 0) + (held ? states : 0));
   mb->b.flags = 0;
-  return count ? from[count - 1] : 0;
 }
 
-// Weights, states and gradients that the update of a batch has made. The last copy to host memory, or 0.
-static value take_results(main_build *mb, const update_batch *u, value *neww, value **news, value *gradout) {
+// Weights, states and gradients that the update of a batch has made.
+static void take_results(main_build *mb, const update_batch *u, value *neww, value **news, value *gradout) {
   prog *p = mb->p;
   value *made = NEWN(mb->x->a, value, u->nopd), *r = made;
   for (u32 k = 0; k < u->nopd; k++) made[k] = u->first + k;
-  const value last = store_results(mb, u, made);
+  store_results(mb, u, made);
   for (u32 i = 0; i < u->n; i++) neww[u->w[i] - 1] = *r++;
   for (u32 j = 0; j < OPTIM_STATES; j++)
     for (u32 i = 0; i < u->n; i++) {
@@ -288,30 +282,15 @@ static value take_results(main_build *mb, const update_batch *u, value *neww, va
     gradout[u->w[i] - 1] = *r;
     name_of(mb, *r++, u->w[i], ".grad");
   }
-  return last;
-}
-
-// One batch after the other. What is in host memory goes as the steps of a stage do (pass/offload.c): a batch is fetched
-// when the one `prefetch` before it begins, and the one `prefetch` + 1 after it waits until its results are stored.
-static bool update_batches(main_build *mb, update_batch *v, u32 n, const value *grad, value *neww,
-                           value **news, value *gradout) {
-  const u32 ahead = mb->offload ? mb->x->pn->prefetch : 0;
-  u32 stored = 0;
-  for (u32 k = 0, read = 0; k < n; k++) {
-    value after = 0;
-    for (; read < MIN(k + ahead + 1, n); read++)
-      read_operands(mb, &v[read], grad, mb->offload && read > ahead ? v[read - ahead - 1].first : 0);
-    for (; stored + ahead < k; stored++) after = take_results(mb, &v[stored], neww, news, gradout);
-    if (!update_group(mb, &v[k], after)) return false;
-  }
-  for (; stored < n; stored++) take_results(mb, &v[stored], neww, news, gradout);
-  return true;
 }
 
 bool main_update(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news,
                  value *gradout) {
   update_batch u = {.w = w, .n = n};
-  return update_batches(mb, &u, 1, grad, neww, news, gradout);
+  read_operands(mb, &u, grad);
+  if (!update_group(mb, &u)) return false;
+  take_results(mb, &u, neww, news, gradout);
+  return true;
 }
 
 // ---- equal layers ---------------------------------------------------------------------------------------
@@ -361,9 +340,8 @@ static void take_latest(main_build *mb, value *neww, value **news, value *gradou
 
 static bool update_weights(main_build *mb, value *neww, value **news, value *gradout) {
   arena *a = mb->x->a;
-  u32 np = mb->m->nparams, nbatches = 0;
+  u32 np = mb->m->nparams;
   value *grad = ZNEWN(a, value, np + 1), *w = NEWN(a, value, np + 1);
-  update_batch *batch = ZNEWN(a, update_batch, np + 1);
   bool *done = ZNEWN(a, bool, np + 1);
   if (mb->now) take_latest(mb, neww, news, gradout);
   if (main_on_host(mb, OFFLOAD_GRADS)) mb->grad_on_host = ZNEWN(a, bool, np + 1);
@@ -378,11 +356,9 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
       if (grad[j] && !done[j] && main_update_group(mb, j + 1).i == g.i) w[n++] = j + 1, done[j] = true;
     for (u32 at = 0, k = 0; at < n; at += k) {
       k = layer_of(mb, grad, w + at, n - at, k);
-      batch[nbatches++] = (update_batch){.w = w + at, .n = k};
+      if (!main_update(mb, w + at, k, grad, neww, news, gradout)) return false;
     }
-    w += n; // there are np weights in all
   }
-  if (!update_batches(mb, batch, nbatches, grad, neww, news, gradout)) return false;
   for (u32 i = 0; i < np; i++) {
     if (!neww[i] || !grad[i]) continue;
     neww[i] = main_pull(mb, i + 1, neww[i]);

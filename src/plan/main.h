@@ -177,9 +177,8 @@ static inline bool main_on_host(const main_build *mb, u8 what) { return mb->offl
 static inline bool main_weight_on_host(const main_build *mb, value w) {
   return main_on_host(mb, OFFLOAD_PARAMS) && mb->m->params.v[w - 1].r == ROLE_WEIGHT;
 }
-// Values of main on one group, operands with their marks, copied from host memory; the copies come in their place. after: not
-// before this is made, or 0.
-void main_fetch(main_build *mb, u32 *opd, u32 n, value after);
+// Values of main on one group, operands with their marks, copied from host memory; the copies come in their place.
+void main_fetch(main_build *mb, u32 *opd, u32 n);
 void main_store(main_build *mb, value *v, u32 n); // likewise, to host memory
 // move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted
 // to what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is

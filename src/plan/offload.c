@@ -4,12 +4,12 @@
 // Idea: a value is on the host or on the device by what made it: a parameter of main that is marked, or a copy. Functions
 // of stages take weights, saved values and accumulators as tuples, each wholly in one of the two, and copy what they
 // use themselves (pass_offload); main passes the tuples on. What else reads such values is the end of a step, which
-// fetches them for each update (finish.c). Sharding knows nothing of it: a copy is the identity, and its layout that
-// of its operand.
+// fetches them for each update (finish.c). When all is there, copies are put where they run beside computation (pass_prefetch).
+// Sharding knows nothing of it: a copy is the identity, and its layout that of its operand.
 #include "plan/main.h"
 
 // v[0..n), which are on one group, copied in one go, or in as many as it takes. opd: v with marks; the copies come there.
-static void copied(main_build *mb, u32 *opd, u32 n, u8 strm, const char *to, value after) {
+static void copied(main_build *mb, u32 *opd, u32 n, u8 strm, const char *to) {
   prog *p = mb->p;
   const attr at = attr_s(A_to, sym_of(mb->s->c, to));
   const u8 flags = mb->b.flags, was = mb->b.strm;
@@ -17,23 +17,20 @@ static void copied(main_build *mb, u32 *opd, u32 n, u8 strm, const char *to, val
   mb->b.flags |= INSTR_PLAN, mb->b.strm = strm;
   for (u32 from = 0; from < n; from += COPIES_AT_ONCE) {
     const u32 some = MIN(n - from, (u32)COPIES_AT_ONCE);
-    u32 in[COPIES_AT_ONCE + 1];
+    u32 in[COPIES_AT_ONCE];
     type t[COPIES_AT_ONCE];
     for (u32 k = 0; k < some; k++) in[k] = opd[from + k], t[k] = f->values.v[in[k] & OPD_VALUE].ty;
-    in[some] = after | OPD_AFTER;
     mb->b.g = type_get(p, t[0])->g, mb->b.coord = 0;
-    const u32 i = emit(&mb->b, OP_copy, attrs_of(p, &at, 1), in, some + (after != 0), t, some);
+    const u32 i = emit(&mb->b, OP_copy, attrs_of(p, &at, 1), in, some, t, some);
     const value made = emit_res(p, mb->b.f, i);
     for (u32 k = 0; k < some; k++) opd[from + k] = made + k;
   }
   mb->b.flags = flags, mb->b.strm = was;
 }
 
-void main_fetch(main_build *mb, u32 *opd, u32 n, value after) {
-  copied(mb, opd, n, mb->from_host, "device", after);
-}
+void main_fetch(main_build *mb, u32 *opd, u32 n) { copied(mb, opd, n, mb->from_host, "device"); }
 
-void main_store(main_build *mb, value *v, u32 n) { copied(mb, v, n, mb->to_host, "host", 0); }
+void main_store(main_build *mb, value *v, u32 n) { copied(mb, v, n, mb->to_host, "host"); }
 
 // Parameters of a stage's function, in its order: weights packed, `plain` tensors, a tuple of each kind.
 typedef struct {

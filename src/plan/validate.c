@@ -172,15 +172,36 @@ typedef struct {
   u32 last; // the site looked for last, + 1: contributions to a sum mostly are of one
 } tallies;
 
-// Where accumulators that calls take over and pass on began.
+// What a copy, between device and host memory, is a copy of; else the value itself.
+static value uncopied(const coverage *w, value v) {
+  for (u32 def; (def = w->fi->values.v[v].def) && w->fi->body.v[def - 1].op == OP_copy;)
+    v = opd_of(w->fi, &w->fi->body.v[def - 1], v - w->fi->body.v[def - 1].res);
+  return v;
+}
+
+// The same for a weight that is brought to the device, gathered or reshaped, as it is for every microbatch anew.
+static u64 weight_of(const coverage *w, value v) {
+  u64 h = 0;
+  for (u32 def; w->main && (def = w->fi->values.v[v].def);) {
+    const instr *i = &w->fi->body.v[def - 1];
+    const u32 k = i->op == OP_copy ? v - i->res : 0;
+    if (i->op == OP_call || (i->op != OP_copy && (i->nres != 1 || instr_nopd(w->fi, i) != 1))) break;
+    if (i->op != OP_copy) h = hash_u64(i->op, hash_u64(i->at.i, h));
+    v = opd_of(w->fi, i, k);
+  }
+  return hash_step(h, v);
+}
+
+// Where accumulators that calls, and what adds to them, take over and pass on began.
 static value first_sums(const coverage *w, value v) {
   value at = v;
   while (!w->sums[at]) {
     const u32 def = w->fi->values.v[at].def;
     const instr *i = def ? &w->fi->body.v[def - 1] : NULL;
     value before = 0;
-    for (u32 k = 0; i && i->op == OP_call && k < instr_nopd(w->fi, i); k++)
+    for (u32 k = 0; i && !before && k < instr_nopd(w->fi, i); k++)
       if (opd_donated(w->fi, i, k)) before = opd_of(w->fi, i, k);
+    if (i && i->op == OP_copy) before = uncopied(w, at);
     if (!before) w->sums[at] = at;
     if (before) at = before;
   }
@@ -207,8 +228,8 @@ static u64 stage_of_call(const coverage *w, u32 call) {
   u64 h = hash_u64(i->callee.i, i->g.i);
   for (u32 k = 0; k < f->nparams; k++)
     if (f->params.v[k].r == ROLE_WEIGHT)
-      return hash_step(h,
-                       w->main && w->versions ? first_version(w, opd_of(w->fi, i, k)) : opd_of(w->fi, i, k));
+      return hash_step(h, w->main && w->versions ? first_version(w, opd_of(w->fi, i, k))
+                                                 : weight_of(w, opd_of(w->fi, i, k)));
   for (u32 k = 0; w->main && k < f->nparams; k++)
     if (opd_donated(w->fi, i, k)) return hash_step(h, first_sums(w, opd_of(w->fi, i, k)));
   return h;

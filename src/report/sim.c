@@ -304,6 +304,16 @@ static void put_time(report *r, const sim_result *s) {
   report_fact(r, "time_ps", both ? "one step alone" : "time per step", cell_i(CELL_PS, s->makespan_ps));
 }
 
+// Communication that does not occupy the compute stream: the three shares of that do not have it.
+static void put_beside(report *r, arena *a, const sim_result *s) {
+  const cell share = cell_x(CELL_SHARE, s->beside);
+  strbuf b = {.a = a};
+  cell_print(&share, &b);
+  report_fact(r, "communication_beside", NULL, share);
+  if (s->beside > 0)
+    report_line(r, "beside them", "%s of the time in communication, all other streams together", sb_str(&b));
+}
+
 // What the fullest node holds in host memory, and how long the busiest rank's link there is in use.
 static void put_host(report *r, arena *a, const prog *p, const machine *m, const sim_result *s) {
   const sim_host h = sim_host_memory(s, m);
@@ -360,6 +370,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "utilisation", "computes", cell_x(CELL_SHARE, s->utilisation));
   report_fact(r, "communication", "communicates", cell_x(CELL_SHARE, s->comm));
   report_fact(r, "bubble", "idle", cell_x(CELL_SHARE, s->bubble));
+  put_beside(r, a, s);
   strbuf mem = {.a = a};
   const cell peak = cell_i(CELL_BYTES, s->cls[s->class_of_rank[fullest]].peak_bytes),
              most = cell_i(CELL_BYTES, machine_kind_of(m, fullest)->usable_bytes);

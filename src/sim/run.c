@@ -68,6 +68,7 @@ static void sum_up_stages(sim *s, sim_result *r) {
   r->nstages = s->nstages;
   r->stage = ZNEWN(s->a, sim_stage, s->nstages);
   const i64 span = r->makespan_ps;
+  sim_sum beside = 0;
   times all = {0}, *of = ZNEWN(s->a, times, s->nstages);
   for (u32 k = 0; k < s->nclasses; k++) {
     const sim_class *u = &r->cls[k];
@@ -80,6 +81,7 @@ static void sum_up_stages(sim *s, sim_result *r) {
     const u32 cell = s->class_of_rank[k] * s->nstreams;
     if (!s->used[k]) continue;
     add_times(&all, r->busy_ps[cell], r->comm_ps[cell], span);
+    for (u32 j = 1; j < s->nstreams; j++) beside += r->comm_ps[cell + j];
     add_times(&of[s->stage_of_rank[k]], r->busy_ps[cell], r->comm_ps[cell], span);
   }
   for (u32 k = 0; k < s->nstages; k++) {
@@ -91,6 +93,7 @@ static void sum_up_stages(sim *s, sim_result *r) {
   r->utilisation = sim_mean_share(all.busy, span, s->nused);
   r->comm = sim_mean_share(all.comm, span, s->nused);
   r->bubble = sim_mean_share(all.idle, span, s->nused);
+  r->beside = sim_mean_share(beside, span, s->nused);
   r->peak_bytes = r->cls[r->peak_class].peak_bytes;
 }
 

@@ -139,9 +139,10 @@ typedef struct sim_result {
   const i64 *busy_ps;               // nclasses x nstreams: time in instructions
   const i64 *comm_ps;               // of it, in communication
   double utilisation, comm, bubble; // means over all ranks of what sim_stage has as busy, comm, bubble
-  u64 instructions;                 // one instruction on n ranks counts n, calls expanded
-  i64 peak_bytes;                   // of the fullest rank class ...
-  u32 peak_class;                   // ... this one
+  double beside;    // likewise of communication on all other streams, which pass at once: it may be above 1
+  u64 instructions; // one instruction on n ranks counts n, calls expanded
+  i64 peak_bytes;   // of the fullest rank class ...
+  u32 peak_class;   // ... this one
   u32 ncritical;
   const sim_step *critical; // if steps: from the start to the end; nothing waits between
   u32 nweights;

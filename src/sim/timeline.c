@@ -110,9 +110,9 @@ static trace_kind kind_of(sim *s, const func_info *f, const instr *i) {
   k.flags =
       (u8)((row->flags & OPF_COMM ? TRACE_COMM : 0) | (i->flags & INSTR_BACKWARD ? TRACE_BACKWARD : 0) |
            (i->flags & INSTR_UPDATE ? TRACE_UPDATE : 0) | (i->flags & INSTR_RECOMPUTE ? TRACE_RECOMPUTE : 0));
-  if (row->flags & OPF_COMM && i->nopd) {
-    const type_info *ti = val_type(s->p, f, opd_of(f, i, 0));
-    if (!ti->tuple) k.bytes = local_bytes(s, ti, (group){0}, 0);
+  for (u32 o = 0; row->flags & OPF_COMM && o < instr_nopd(f, i); o++) { // of all that is moved in one go
+    const type_info *ti = val_type(s->p, f, opd_of(f, i, o));
+    if (!ti->tuple) k.bytes = MAX(k.bytes, 0) + local_bytes(s, ti, (group){0}, 0);
   }
   return k;
 }

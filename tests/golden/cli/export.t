@@ -356,15 +356,11 @@ error[E0801]: --strategy cannot be combined with --plan: the plan file decides i
 [2]
 ## What lies in host memory is copied where it is used.
 $ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --optimizer momentum --strategy 'dp=2 offload=states+acts' | grep -E '^def (stage|update)|to_host\(|to_device\(|host=True'
-def stage_fwd(weights, x, z):
-    relu_5 = to_host(relu)
-    relu_6 = to_host(relu_3)
-    sub_2 = to_host(sub)
-def stage_bwd(weights, x, saved, full):
-    sub_2 = to_device(sub)
-    relu_3 = to_device(relu)
-    relu_4 = to_device(relu_2)
 def update(h_0_w, h_1_w, d_h_0_w, d_h_1_w, h_0_w_m, h_1_w_m):
+    relu_3 = to_host(relu)
+    relu_6 = to_host(relu_4)
+    relu_7 = to_device(relu_3)
+    relu_8 = to_device(relu_6)
     h_0_w_m = to_device(w["h.0.w.m"])
     h_1_w_m = to_device(w["h.1.w.m"])
     w["h.0.w.m"] = to_host(momentum_2)

@@ -284,7 +284,7 @@ time per step   261.2 ms
 $ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=auto" | sed -n "2p;8p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=3/3/5/5
 time per step   477.0 ms
-$ heddle sim llama2-7b --dtype f16 --batch 64 --train --strategy "pp=2 dp=2 tp=2 mb=32 zero=1 layers=16/16 places=2/1" --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" | sed -n "2p;6p;8p;16p"
+$ heddle sim llama2-7b --dtype f16 --batch 64 --train --strategy "pp=2 dp=2 tp=2 mb=32 zero=1 layers=16/16 places=2/1" --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" | sed -n "2p;6p;8p;17p"
 plan            dp=2 tp=2 pp=2 mb=32 zero=1 layers=16/16 places=2/1
 layers          16/16
 time per step   22.09 s

@@ -2,19 +2,19 @@
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'recompute=full offload=states' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=1 tp=1 pp=1 recompute=full offload=states
 time per step   1.830 s
-peak memory     7.49 GiB of 28.8 GiB on rank 0
+peak memory     7.88 GiB of 28.8 GiB on rank 0
 host memory     14.7 GiB of 173 GiB on node 0; the busier way of its link is in use 66.8 %
 place  ranks  computes  communicates    idle  peak memory
 0      h2d       1.254 s  66.8 %
 0      d2h       1.254 s  66.8 %
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'recompute=full offload=params+grads+states+acts prefetch=2' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=1 tp=1 pp=1 recompute=full offload=params+grads+states+acts prefetch=2
-time per step   2.593 s
+time per step   2.343 s
 peak memory     4.96 GiB of 28.8 GiB on rank 0
-host memory     20.8 GiB of 173 GiB on node 0; the busier way of its link is in use 85.4 %
+host memory     19.1 GiB of 173 GiB on node 0; the busier way of its link is in use 89.1 %
 place  ranks  computes  communicates    idle  peak memory
-0      h2d       2.213 s  85.4 %
-0      d2h       1.770 s  68.3 %
+0      h2d       2.131 s  89.1 %
+0      d2h       1.688 s  70.6 %
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 1 --strategy 'offload=states' --json | grep -oE '"host[a-z_]*": [^,]*'
 "host_bytes": 15788679168
 "host_usable_bytes": 494780022784
@@ -35,12 +35,12 @@ error[E0505]: rank 0 needs 29.8 GiB; its device has 28.8 GiB
 ## Two devices of a DGX-1 share the way to host memory, so states take twice as long as with a way of their own.
 $ heddle sim gpt3-1.3b --batch 8 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 8 --strategy 'dp=8 zero=3 recompute=full offload=params+grads+states' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=8 tp=1 pp=1 zero=3 recompute=full offload=params+grads+states
-time per step   723.1 ms
-peak memory     640 MiB of 28.8 GiB on rank 0
-host memory     19.6 GiB of 461 GiB on node 0; the busier way of its link is in use 79.9 %
+time per step   767.8 ms
+peak memory     542 MiB of 28.8 GiB on rank 0
+host memory     19.6 GiB of 461 GiB on node 0; the busier way of its link is in use 74.7 %
 place  ranks  computes  communicates    idle  peak memory
-0-7    h2d      577.5 ms  79.9 %
-0-7    d2h      473.6 ms  65.5 %
+0-7    h2d      573.2 ms  74.7 %
+0-7    d2h      469.3 ms  61.1 %
 ## Copies compute nothing: what is verified is the same.
 $ for m in 'gpt2:layers=3,hidden=64,heads=4,vocab=64' 't5-small:layers=2,hidden=64,heads=4,vocab=64' 'moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64' 'resnet50:hidden=8'; do for s in offload=params offload=grads offload=states offload=acts 'dp=2 mb=2 zero=1 offload=states' 'dp=2 zero=2 mb=2 offload=grads+states' 'dp=2 zero=3 recompute=full offload=params+grads+states+acts' 'pp=2 mb=2 recompute=full offload=params+grads+states+acts prefetch=0' 'pp=2 mb=4 schedule=zb-h1 offload=params+grads+states+acts prefetch=3'; do heddle verify "$m" --batch 8 $(case $m in resnet*) echo --seq 32 ;; *) echo --seq 16 ;; esac) --train --optimizer adam --strategy "$s" >out || { echo "$m $s"; cat out; }; done; done; tail -n 0 out
 $ heddle verify gpt2:layers=2,hidden=64,heads=4,vocab=64 --batch 4 --seq 16 --strategy 'tp=2 offload=params' | head -3
@@ -69,7 +69,7 @@ error[E0501]: `prefetch` is of what is in host memory: without `offload` there i
 ## What rank 0 runs.
 $ heddle lower mlp-xs:layers=3,hidden=8 --batch 4 --rank 0 --strategy 'offload=params'
 # rank 0 of 1: @m[pp=0,dp=0,tp=0]
-# 11 instructions in 3 functions; one run executes 6 of computation, 3 of communication, 2 of structure
+# 8 instructions in 2 functions; one run executes 6 of computation, 3 of communication, 0 of structure
 mesh @m [pp=1, dp=1, tp=1]
 stream h2d, d2h
 
@@ -79,45 +79,38 @@ func @layer(%x: f32[4,8], %w: f32[8,8] weight) -> (f32[4,8]) {
   return %4
 }
 
-func @stage(%1: (f32[8,8], f32[8,8], f32[8,8]) weight, %x: f32[4,8]) -> (f32[4,8]) {
-  %h.0.w, %h.1.w, %h.2.w = unpack %1 : f32[8,8], f32[8,8], f32[8,8]
-  %h.0.w.1 = copy %h.0.w {to="device"} !h2d plan : f32[8,8]
-  %h.1.w.1 = copy %h.1.w {to="device"} !h2d plan : f32[8,8]
-  %8 = call @layer(%x, %h.0.w.1) ^3 : f32[4,8]
-  %h.2.w.1 = copy %h.2.w after %8 {to="device"} !h2d plan : f32[8,8]
-  %10 = call @layer(%8, %h.1.w.1) ^4 : f32[4,8]
-  %11 = call @layer(%10, %h.2.w.1) ^5 : f32[4,8]
-  return %11
-}
-
 func @main on @m[pp=0,dp=0,tp=0](
   %x: f32[4,8],
   %h.0.w: f32[8,8] weight host,
   %h.1.w: f32[8,8] weight host,
   %h.2.w: f32[8,8] weight host
 ) -> (f32[4,8]) {
-  %5 = pack %h.0.w, %h.1.w, %h.2.w : (f32[8,8], f32[8,8], f32[8,8])
-  %6 = call @stage(%5, %x) : f32[4,8]
-  return %6
+  %5 = copy %h.0.w {to="device"} !h2d plan : f32[8,8]
+  %6 = copy %h.1.w {to="device"} !h2d plan : f32[8,8]
+  %7 = call @layer(%x, %5) ^3 : f32[4,8]
+  %8 = copy %h.2.w after %7 {to="device"} !h2d plan : f32[8,8]
+  %9 = call @layer(%7, %6) ^4 : f32[4,8]
+  %10 = call @layer(%9, %8) ^5 : f32[4,8]
+  return %10
 }
 ## A search has it where it is asked.
 $ heddle plan gpt3-1.3b --batch 1 --seq 8192 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'mb=1 recompute=none,full coshard=1,16 offload=none,states,acts,states+acts' | sed -n '/time  /,/certificate/p'
     recompute  coshard  offload         time         samples    memory  limited by
  1  full             1  none         2.559 s  1.00x  0.391/s  28.7 GiB  computation 100 %
- 2  full             1  acts         2.818 s  1.10x  0.355/s  26.4 GiB  computation 91 %
+ 2  full             1  acts         2.562 s  1.00x  0.390/s  26.4 GiB  computation 100 %
  3  none            16  none         3.209 s  1.25x  0.312/s  24.9 GiB  computation 100 %
- 4  none            16  acts         3.478 s  1.36x  0.287/s  20.5 GiB  computation 92 %
- 5  full             1  states       3.719 s  1.45x  0.269/s  13.8 GiB  waiting 32 %
- 6  full             1  states+acts  4.000 s  1.56x  0.250/s  11.5 GiB  waiting 36 %
+ 4  none            16  acts         3.222 s  1.26x  0.310/s  20.5 GiB  computation 100 %
+ 5  full             1  states       3.719 s  1.45x  0.269/s  15.2 GiB  waiting 32 %
+ 6  full             1  states+acts  3.811 s  1.49x  0.262/s  12.9 GiB  waiting 33 %
  7  full            16  none         4.125 s  1.61x  0.242/s  22.7 GiB  computation 100 %
- 8  none            16  states       4.368 s  1.71x  0.229/s  10.1 GiB  waiting 27 %
- 9  full            16  acts         4.384 s  1.71x  0.228/s  20.4 GiB  computation 94 %
-10  none            16  states+acts  4.650 s  1.82x  0.215/s  7.66 GiB  waiting 32 %
+ 8  full            16  acts         4.127 s  1.61x  0.242/s  20.4 GiB  computation 100 %
+ 9  none            16  states       4.368 s  1.71x  0.229/s  11.4 GiB  waiting 27 %
+10  none            16  states+acts  4.416 s  1.73x  0.226/s  7.66 GiB  waiting 28 %
 
 winner       dp=1 tp=1 pp=1 recompute=full
              computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 32.6 %; needs 28.7 GiB of 28.8 GiB
 next         dp=1 tp=1 pp=1 recompute=full offload=acts
-             1.10x the time, limited by computation
+             1.00x the time, limited by computation
 certificate  16 plans: 13 fit, 3 too large, 0 too slow, 0 impossible, 0 equal to another;
 $ heddle plan mlp-xs --batch 64 --train --machine dgx-1 --devices 2 --strategy 'dp=2 mb=1 recompute=none zero=0,3 offload=*' | sed -n '/certificate/,$p'
 certificate  32 plans: 16 fit, 0 too large, 0 too slow, 16 impossible, 0 equal to another;
@@ -137,10 +130,10 @@ place  ranks  computes  communicates    idle  peak memory
 0-511  d2h      13.00 s  49.7 %
 $ heddle plan m6-moe-10t --batch 512 --dtype f16 --train --optimizer adafactor --machine '64x8 v100-32gb eth=50Gb/s hostmem=1.5TiB' --strategy 'pp=1,2 tp=8,16 zero=3 recompute=full mb=1 offload=none,params+grads+states' | sed -n '/time  /,/certificate/p'
    dp  tp  pp  ZeRO  recompute  offload                 time         samples    memory  limited by
-1  16  16   2     3  full       params+grads+states   6586 s  1.00x  0.078/s  21.3 GiB  bubble 50 %
-2  32  16   1     3  full       params+grads+states   6799 s  1.03x  0.075/s  16.9 GiB  communication 100 %
-3  64   8   1     3  full       params+grads+states  13794 s  2.09x  0.037/s  28.4 GiB  communication 100 %
-4  32   8   2     3  full       params+grads+states  13577 s  2.06x  0.038/s  32.0 GiB  memory
+1  16  16   2     3  full       params+grads+states   6589 s  1.00x  0.078/s  21.3 GiB  bubble 50 %
+2  32  16   1     3  full       params+grads+states   6802 s  1.03x  0.075/s  16.8 GiB  communication 100 %
+3  64   8   1     3  full       params+grads+states  13797 s  2.09x  0.037/s  28.3 GiB  communication 100 %
+4  32   8   2     3  full       params+grads+states  13580 s  2.06x  0.038/s  31.9 GiB  memory
 
 winner       dp=16 tp=16 pp=2 zero=3 recompute=full offload=params+grads+states
              computes 0.1 % of the time, communicates 49.8 %, idles 50.1 %; MFU 0.0 %; needs 21.3 GiB of 28.8 GiB

@@ -317,10 +317,10 @@ arithmetic      13.2 GFLOP/s a device, 13.8 % of the f32 peak (MFU)
 computes        89.9 %
 communicates    0.0 %
 idle            10.1 %
+beside them     1.8 % of the time in communication, all other streams together
 peak memory     5.42 MiB of 3.60 GiB on rank 0
 instructions    656
 
-place  ranks  computes  communicates    idle  peak memory
 ## Samples and arithmetic are by the time per step; JSON has them by both times.
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 v=2 mb=8 schedule=examples/zbv.csv" --machine laptop --json | grep -e '_ps": [0-9]*,$' -e per_s -e mfu -e peak_share -e '"flops"'
   "period_ps": 15013767300,

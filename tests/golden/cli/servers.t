@@ -16,6 +16,7 @@ arithmetic      242 GFLOP/s a device, 0.4 % of the f32 peak (MFU)
 computes        76.1 %
 communicates    4.2 %
 idle            19.6 %
+beside them     116.6 % of the time in communication, all other streams together
 peak memory     21.0 MiB of 72.0 GiB on rank 0
 instructions    268
 

@@ -188,6 +188,7 @@ arithmetic      6.76 TFLOP/s a device, 43.1 % of the f32 peak (MFU)
 computes        81.6 %
 communicates    3.4 %
 idle            15.0 %
+beside them     0.2 % of the time in communication, all other streams together
 peak memory     2.52 GiB of 28.8 GiB on rank 0
 instructions    61,752
 
@@ -275,6 +276,7 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
   "utilisation": N,
   "communication": N,
   "bubble": N,
+  "communication_beside": N,
   "peak_bytes": N,
   "usable_bytes": N,
   "host_bytes": null,
@@ -353,6 +355,7 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
   "utilisation": N,
   "communication": N,
   "bubble": N,
+  "communication_beside": N,
   "peak_bytes": N,
   "usable_bytes": N,
   "host_bytes": null,
