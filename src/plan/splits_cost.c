@@ -5,7 +5,6 @@
 // instruction is asked for its price, as `heddle sim` asks. Conversions are the cheapest chains that a plan would write.
 #include "cost/cost.h"
 #include "plan/splits_ops.h"
-#include <math.h>
 
 enum { ALL_BACK = 2 };
 typedef struct {
@@ -160,6 +159,29 @@ static splits_lies first_lies(const splits_prices *x, func fn, value v) {
   return (splits_lies){{l, layout_with_part(x->p->sp, l, x->axis, RED_SUM)}, 2};
 }
 
+// What the steps that a plan writes between two layouts take, as `heddle sim` has it: cuts of what is whole are copies. Below 0:
+// there is no way, or no price.
+static i64 convert_ps(splits_prices *x, const shape *s, layout from, layout to) {
+  layout_step steps[PATH_STEPS];
+  double unused;
+  const int n = plan_path(x->p, x->k, x->t.materialise, s, from, to, x->all, steps, &unused);
+  if (n < 0 || !(unused < 1e18)) return -1;
+  builder b = builder_at(x->p, func_new(x->p, sym_of(x->p->c, "convert"), (loc){0}));
+  value v = func_param(x->p, b.f, type_tensor(x->p, s, from, (group){0}), (sym){0}, ROLE_INPUT);
+  i64 ps = 0;
+  for (int k = 0; k < n; k++) {
+    const attr over = attr_x(A_over, steps[k].axis, steps[k].naxes);
+    const type t = type_tensor(x->p, s, steps[k].to, (group){0});
+    const u32 made = emit(&b, step_op[steps[k].kind], attrs_of(x->p, &over, 1), &v, 1, &t, 1);
+    v = emit_res(x->p, b.f, made);
+    const func_info *f = func_get(x->p, b.f);
+    const u32 ranks = cost_instr(x->k, x->p, f, &f->body.v[made - 1], x->all, x->ps);
+    if (!ranks) return -1;
+    ps += slowest(x, ranks);
+  }
+  return ps;
+}
+
 // Prices between all states, kept by shape and layouts.
 static const i64 *converts(splits_prices *x, const shape *s, const splits_lies *l) {
   key_words key = {0};
@@ -170,13 +192,7 @@ static const i64 *converts(splits_prices *x, const shape *s, const splits_lies *
   if (at) return x->converts.v[at - 1];
   i64 *v = NEWN(x->a, i64, l->n * l->n);
   for (u32 i = 0; i < l->n; i++)
-    for (u32 j = 0; j < l->n; j++) {
-      layout_step steps[PATH_STEPS];
-      double ps = 0;
-      const int n =
-          i == j ? 0 : plan_path(x->p, x->k, x->t.materialise, s, l->lay[i], l->lay[j], x->all, steps, &ps);
-      v[i * l->n + j] = n < 0 || !(ps < 1e18) ? -1 : (i64)llround(ps);
-    }
+    for (u32 j = 0; j < l->n; j++) v[i * l->n + j] = i == j ? 0 : convert_ps(x, s, l->lay[i], l->lay[j]);
   key_add(x->a, &x->convert_keys, &key);
   *vec_push(x->a, &x->converts) = v;
   return v;
@@ -417,24 +433,27 @@ static bool add_chain(sheet *s, u32 first) {
 }
 
 // ---- functions --------------------------------------------------------------------------------------------
-// Where a function begins or ends: an operator that makes or takes one tensor in any state but a sum.
+// Where a function begins or ends: an operator that makes or takes one tensor in any state but a sum. What the model is
+// given is whole, to be cut by what reads it; its results stay in the pieces that they have.
 static splits_op gate(sheet *s, value v, bool enters) {
   splits_prices *x = s->x;
+  const bool is_main = s->s->f.i == x->m->pl->src->main.i;
   const splits_lies *l = &s->s->lies[v];
   splits_option *o = ZNEWN(x->a, splits_option, l->n + 1);
   u8 *way = NEWN(x->a, u8, l->n + 1), *code = NEWN(x->a, u8, 2 * l->n + 1);
   u32 *t = NEW(x->a, u32), n = 0;
-  const bool flows = dtype_kind_of(val_type(x->m->pl->src, s->f, v)->s.t) == DK_FLOAT && x->t.train;
+  const bool flows =
+      dtype_kind_of(val_type(x->m->pl->src, s->f, v)->s.t) == DK_FLOAT && x->t.train && !is_main;
   *t = v;
   for (u32 k = 0; k < l->n; k++) {
-    if (k == LIES_SUM) continue;
+    if (k == LIES_SUM || (is_main && enters && k != LIES_WHOLE)) continue;
     code[2 * k] = (u8)k, code[2 * k + 1] = flows ? (u8)k : LIES_NONE;
     o[n] = (splits_option){.need = &code[2 * k], .made = &code[2 * k], .grad = &code[2 * k + 1]};
     way[n++] = (u8)k;
   }
   *vec_push(x->a, &s->way) = way, *vec_push(x->a, &s->instr) = 0;
   return (splits_op){
-      .nopd = !enters, .nres = enters, .opd = t, .res = t, .noptions = n, .option = o, .named = true};
+      .nopd = !enters, .nres = enters, .opd = t, .res = t, .noptions = n, .option = o, .named = !is_main};
 }
 
 // What backward passes read of a value, followed through views to what they show.
@@ -553,7 +572,7 @@ static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, sp
       used[v] = true, in_call[v] |= in->op == OP_call;
     }
   }
-  for (u32 k = 0; k < s.f->nparams && (!is_main || true); k++)
+  for (u32 k = 0; k < s.f->nparams; k++)
     if (s.f->params.v[k].r != ROLE_WEIGHT && used[k + 1]) gates++;
   s.op.n = 0;
   for (u32 k = 0; k < gates; k++) {
@@ -571,10 +590,11 @@ static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, sp
     const u32 n = s.op.n;
     const splits_op op = gate(&s, k + 1, true);
     s.way.v[at] = s.way.v[n], s.way.n = s.instr.n = n;
-    s.op.v[at] = op, s.op.v[at++].named = !is_main;
+    s.op.v[at++] = op;
   }
-  for (u32 k = 0; k < s.f->rets.n && !is_main; k++) {
+  for (u32 k = 0; k < s.f->rets.n; k++) {
     const u32 def = val(s.f, s.f->rets.v[k])->def;
+    if ((!def || s.w->v[def - 1].fixed) && is_main) continue;
     if (!def || s.w->v[def - 1].fixed) return false;
     *vec_push(x->a, &s.op) = gate(&s, s.f->rets.v[k], false);
   }
