@@ -35,12 +35,6 @@ void splits_prices_close(splits_prices *x) {
   arena_free(x->a);
 }
 
-static i64 slowest(const splits_prices *x, u32 n) {
-  i64 most = 0;
-  for (u32 i = 0; i < n; i++) most = MAX(most, x->ps[i]);
-  return most;
-}
-
 static layout layout_of_form(const splits_prices *x, const splits_instr *i, value v, const class_split *c,
                              u32 nc) {
   const shape *s = &val_type(x->m->p, func_get(x->m->p, i->form), v)->s;
@@ -122,103 +116,9 @@ static bool price_form(splits_prices *x, const splits_instr *i, const class_spli
     if (op_row_of((opcode)in->op)->flags & OPF_META) continue;
     const u32 n = cost_instr(x->k, x->p, of, &of->body.v[made - 1], x->all, x->ps);
     if (!n) return false;
-    ps[j >= i->nforward] += slowest(x, n);
+    ps[j >= i->nforward] += splits_slowest(x, n);
   }
   return true;
-}
-
-// ---- states and conversions -------------------------------------------------------------------------------
-static u8 state_of(splits_lies *s, layout l) {
-  for (u32 k = 0; k < s->n; k++)
-    if (s->lay[k].i == l.i) return (u8)k;
-  if (s->n == LIES_MOST) return LIES_NONE;
-  s->lay[s->n] = l;
-  return (u8)s->n++;
-}
-
-// As the plan deals out the batch, and nothing else.
-static layout dealt(const splits_prices *x, func fn, value v) {
-  const prog *src = x->m->pl->src;
-  const shape *s = &val_type(src, func_get(src, fn), v)->s;
-  const i64 parts = x->time ? axis_size(x->p->sp, x->time) : 1;
-  for (u32 d = 0; x->time && d < s->nd; d++) {
-    u32 id[16], n = classes_dim(x->m->k, fn, v, d, id, COUNT_OF(id));
-    i64 inner = s->dim[d];
-    for (u32 j = 0; j < n; j++) {
-      const i64 e = classes_get(x->m->k, id[j])->extent;
-      inner /= e;
-      if (id[j] == x->m->batch && e % parts == 0)
-        return layout_with_split(x->p->sp, (layout){0}, x->time, (u8)d, inner * (e / parts));
-    }
-  }
-  return (layout){0};
-}
-
-static splits_lies first_lies(const splits_prices *x, func fn, value v) {
-  const layout l = dealt(x, fn, v);
-  return (splits_lies){{l, layout_with_part(x->p->sp, l, x->axis, RED_SUM)}, 2};
-}
-
-// What the steps that a plan writes between two layouts take, as `heddle sim` has it: cuts of what is whole are copies. Below 0:
-// there is no way, or no price.
-static i64 convert_ps(splits_prices *x, const shape *s, layout from, layout to) {
-  layout_step steps[PATH_STEPS];
-  double unused;
-  const int n = plan_path(x->p, x->k, x->t.materialise, s, from, to, x->all, steps, &unused);
-  if (n < 0 || !(unused < 1e18)) return -1;
-  builder b = builder_at(x->p, func_new(x->p, sym_of(x->p->c, "convert"), (loc){0}));
-  value v = func_param(x->p, b.f, type_tensor(x->p, s, from, (group){0}), (sym){0}, ROLE_INPUT);
-  i64 ps = 0;
-  for (int k = 0; k < n; k++) {
-    const attr over = attr_x(A_over, steps[k].axis, steps[k].naxes);
-    const type t = type_tensor(x->p, s, steps[k].to, (group){0});
-    const u32 made = emit(&b, step_op[steps[k].kind], attrs_of(x->p, &over, 1), &v, 1, &t, 1);
-    v = emit_res(x->p, b.f, made);
-    const func_info *f = func_get(x->p, b.f);
-    const u32 ranks = cost_instr(x->k, x->p, f, &f->body.v[made - 1], x->all, x->ps);
-    if (!ranks) return -1;
-    ps += slowest(x, ranks);
-  }
-  return ps;
-}
-
-// Prices between all states, kept by shape and layouts.
-static const i64 *converts(splits_prices *x, const shape *s, const splits_lies *l) {
-  key_words key = {0};
-  key_put_bytes(x->a, &key, l->lay, sizeof *l->lay * l->n);
-  key_put_bytes(x->a, &key, s->dim, sizeof *s->dim * s->nd);
-  *vec_push(x->a, &key) = s->t;
-  const u32 at = key_find(&x->convert_keys, &key);
-  if (at) return x->converts.v[at - 1];
-  i64 *v = NEWN(x->a, i64, l->n * l->n);
-  for (u32 i = 0; i < l->n; i++)
-    for (u32 j = 0; j < l->n; j++) v[i * l->n + j] = i == j ? 0 : convert_ps(x, s, l->lay[i], l->lay[j]);
-  key_add(x->a, &x->convert_keys, &key);
-  *vec_push(x->a, &x->converts) = v;
-  return v;
-}
-
-static i64 local_bytes(const splits_prices *x, const shape *s, layout l) {
-  return layout_local_elems(x->p->sp, l, s->nd, s->dim) * dtype_bytes(s->t);
-}
-
-// Microbatches whose activations are on the device at a time.
-static i64 held_of(const splits_prices *x) { return x->t.offload & OFFLOAD_ACTS ? 0 : x->t.held; }
-
-// A weight with its gradient and the states of the optimizer.
-static i64 stored_bytes(const splits_prices *x, const splits_terms *t, const shape *s, layout l) {
-  const i64 elems = layout_local_elems(x->p->sp, l, s->nd, s->dim);
-  const double own = dtype_bytes(s->t);
-  double states = 0;
-  for (u32 k = 0; t->train && k < OPTIM_STATES; k++) {
-    optim_state st;
-    if (optim_state_find(&t->optim, s, k, &st))
-      states += (double)shape_bytes(&st.s) / (double)MAX(shape_elems(s), 1);
-  }
-  double each = t->offload & OFFLOAD_PARAMS ? 0 : own / (t->zero > 2 ? t->data : 1);
-  if (t->train && !(t->offload & OFFLOAD_GRADS)) each += own / (t->zero > 1 ? t->data : 1);
-  if (!(t->offload & OFFLOAD_STATES)) each += states / (t->zero > 0 ? t->data : 1);
-  return (i64)((double)elems * each);
 }
 
 // ---- one operator -----------------------------------------------------------------------------------------
@@ -262,7 +162,7 @@ static i64 apart_ps(const splits_prices *x, const splits_instr *i, u32 letter) {
   const prog *src = x->m->pl->src;
   const func_info *f = func_get(src, i->fn);
   const shape *s = &val_type(src, f, opd_of(f, &f->body.v[i->index], 0))->s;
-  const layout l = dealt(x, i->fn, opd_of(f, &f->body.v[i->index], 0));
+  const layout l = splits_dealt(x, i->fn, opd_of(f, &f->body.v[i->index], 0));
   const i64 each = layout_local_elems(x->p->sp, l, s->nd, s->dim) / MAX(i->l->letter[letter].extent, 1);
   const i64 ps = cost_over(x->k, x->p, x->all, &x->axis, 1, OP_all_reduce, each * 4, DT_F32);
   return ps < 0 ? ps : 3 * ps;
@@ -285,7 +185,7 @@ static bool states_for(sheet *s, const splits_instr *i, const splits_way *w, u8 
     const bool has = splits && has_letter(&l->opd[k], w->letter);
     const bool once = w->kind == WAY_SUM || (w->kind == WAY_INDEX && sum && !has && law_lin(l, k) == 'j');
     need[k] = once  ? LIES_SUM
-              : has ? state_of(lies, term_of(x, i, &l->opd[k], lies->lay[0], &at))
+              : has ? splits_state(lies, term_of(x, i, &l->opd[k], lies->lay[0], &at))
                     : LIES_WHOLE;
     if (need[k] == LIES_NONE) return false;
     grad[k] = !i->gradient[k]                ? LIES_NONE
@@ -298,7 +198,7 @@ static bool states_for(sheet *s, const splits_instr *i, const splits_way *w, u8 
     splits_lies *lies = &s->s->lies[in->res + k];
     const bool has = splits && has_letter(&l->res[k], w->letter);
     made[k] = w->kind == WAY_SUM || (w->kind == WAY_INDEX && !has) ? LIES_SUM
-              : has ? state_of(lies, term_of(x, i, &l->res[k], lies->lay[0], &at))
+              : has ? splits_state(lies, term_of(x, i, &l->res[k], lies->lay[0], &at))
                     : LIES_WHOLE;
     if (made[k] == LIES_NONE) return false;
   }
@@ -373,8 +273,8 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
       for (u32 k = 0; k < next->nopd; k++)
         again |= next->again[k] && opd_of(s->f, &s->f->body.v[next->index], k) == in->res;
       if (again)
-        o->bytes += held_of(x) * local_bytes(x, &val_type(x->m->pl->src, s->f, in->res)->s,
-                                             s->s->lies[in->res].lay[md[0]]);
+        o->bytes += splits_held(x) * splits_local_bytes(x, &val_type(x->m->pl->src, s->f, in->res)->s,
+                                                        s->s->lies[in->res].lay[md[0]]);
     }
   }
   return true;
@@ -442,13 +342,17 @@ static splits_op gate(sheet *s, value v, bool enters) {
   splits_option *o = ZNEWN(x->a, splits_option, l->n + 1);
   u8 *way = NEWN(x->a, u8, l->n + 1), *code = NEWN(x->a, u8, 2 * l->n + 1);
   u32 *t = NEW(x->a, u32), n = 0;
+  const i64 *ends = is_main && !enters && v == s->f->rets.v[0]
+                        ? splits_endings(x, &val_type(x->m->pl->src, s->f, v)->s, l)
+                        : NULL;
   const bool flows =
       dtype_kind_of(val_type(x->m->pl->src, s->f, v)->s.t) == DK_FLOAT && x->t.train && !is_main;
   *t = v;
   for (u32 k = 0; k < l->n; k++) {
-    if (k == LIES_SUM || (is_main && enters && k != LIES_WHOLE)) continue;
+    if (ends ? ends[k] < 0 : k == LIES_SUM || (is_main && enters && k != LIES_WHOLE)) continue;
     code[2 * k] = (u8)k, code[2 * k + 1] = flows ? (u8)k : LIES_NONE;
-    o[n] = (splits_option){.need = &code[2 * k], .made = &code[2 * k], .grad = &code[2 * k + 1]};
+    o[n] = (splits_option){
+        .time_ps = ends ? ends[k] : 0, .need = &code[2 * k], .made = &code[2 * k], .grad = &code[2 * k + 1]};
     way[n++] = (u8)k;
   }
   *vec_push(x->a, &s->way) = way, *vec_push(x->a, &s->instr) = 0;
@@ -485,19 +389,15 @@ static void make_tensors(sheet *s, const bool *in_call) {
     const splits_lies *l = &s->s->lies[v];
     const bool param = v <= s->f->nparams, weight = param && s->f->params.v[v - 1].r == ROLE_WEIGHT;
     if (ty->tuple || !l->n) continue;
-    t[v] = (splits_tensor){.nstates = l->n, .convert = converts(x, &ty->s, l), .weight = weight};
+    t[v] = (splits_tensor){.nstates = l->n, .convert = splits_converts(x, &ty->s, l), .weight = weight};
     t[v].gradient = x->t.train && dtype_kind_of(ty->s.t) == DK_FLOAT && (!param || weight || !is_main);
-    i64 *bytes = ZNEWN(x->a, i64, l->n), *settle = ZNEWN(x->a, i64, l->n);
+    i64 *bytes = ZNEWN(x->a, i64, l->n);
     const bool keeps = weight || (x->t.again && !is_main ? param && kept[v] : kept[v] && !in_call[v]);
     for (u32 k = 0; k < l->n; k++)
-      bytes[k] =
-          weight ? stored_bytes(x, &x->t, &ty->s, l->lay[k]) : held_of(x) * local_bytes(x, &ty->s, l->lay[k]);
+      bytes[k] = weight ? splits_stored_bytes(x, &x->t, &ty->s, l->lay[k])
+                        : splits_held(x) * splits_local_bytes(x, &ty->s, l->lay[k]);
     if (keeps) t[v].bytes = bytes;
-    if (!weight) continue;
-    const i64 sum =
-        cost_over(x->k, x->p, x->all, &x->axis, 1, OP_all_reduce, local_bytes(x, &ty->s, l->lay[0]), ty->s.t);
-    settle[LIES_SUM] = sum < 0 ? -1 : sum / MAX(x->t.micro, 1);
-    t[v].settle = settle;
+    if (weight && t[v].gradient) t[v].settle = splits_settles(x, &ty->s, l);
   }
   s->s->p.tensor = t, s->s->p.ntensors = nv;
 }
@@ -530,13 +430,13 @@ static bool add_call(sheet *s, const splits_answer *answer, u32 index) {
       const layout l = of->lies[v].lay[of->way[k][with]];
       if (y->nres) {
         assert(opd.v); // one for each that is named
-        need[at] = state_of(&s->s->lies[opd.v[at]], l);
+        need[at] = splits_state(&s->s->lies[opd.v[at]], l);
         grad[at] = y->option[with].grad[0] == LIES_NONE ? LIES_NONE : need[at];
         if (need[at++] == LIES_NONE) return false;
       } else
         for (u32 r = 0; r < in->nres; r++)
           if (g->rets.v[r] == v) {
-            made[r] = state_of(&s->s->lies[in->res + r], l);
+            made[r] = splits_state(&s->s->lies[in->res + r], l);
             if (made[r] == LIES_NONE) return false;
           }
     }
@@ -562,7 +462,7 @@ static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, sp
   *out = (splits_sheet){.f = f, .lies = ZNEWN(x->a, splits_lies, s.f->values.n + 1)};
   bool *in_call = ZNEWN(x->a, bool, s.f->values.n + 1), *used = ZNEWN(x->a, bool, s.f->values.n + 1);
   for (value v = 1; v < s.f->values.n; v++)
-    if (!val_type(src, s.f, v)->tuple) out->lies[v] = first_lies(x, f, v);
+    if (!val_type(src, s.f, v)->tuple) out->lies[v] = splits_lies_of(x, f, v);
   u32 gates = 0;
   for (u32 i = 0; i < s.f->body.n; i++) {
     const instr *in = &s.f->body.v[i];
@@ -710,7 +610,7 @@ static i64 fixed_of(const splits_prices *x, const splits_terms *t, const splits_
       if (!y->p.tensor[v].weight || seen[v]) continue;
       seen[v] = true;
       const u32 lies = op->option[y->s.v[pick].option[k]].need[j];
-      sum += stored_bytes(x, t, &val_type(src, func_get(src, y->f), v)->s, y->lies[v].lay[lies]);
+      sum += splits_stored_bytes(x, t, &val_type(src, func_get(src, y->f), v)->s, y->lies[v].lay[lies]);
     }
   }
   arena_free(tmp);

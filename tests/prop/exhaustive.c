@@ -131,6 +131,12 @@ static i64 time_of(const trying *t, arena *a, const hybrid_opts *o) {
 }
 
 static i64 try_assignment(trying *t, hybrid_opts *o, const splits_terms *terms, i64 *estimate) {
+  if (getenv("ONLY")) {
+    char b[64] = "";
+    for (u32 k = 0; k < t->n; k++) sprintf(b + strlen(b), "%s%u", k ? " " : "", t->way[k]);
+    if (strcmp(b, getenv("ONLY"))) return -1;
+    setenv("PRINT", "1", 1);
+  }
   arena *a = arena_new();
   splits_prices x;
   i64 ps = -1;
@@ -144,6 +150,25 @@ static i64 try_assignment(trying *t, hybrid_opts *o, const splits_terms *terms, 
       with.splits = &splits;
       ps = time_of(t, a, &with);
       *estimate = s->main->s.v[0].time_ps;
+      if (getenv("ONLY")) {
+        for (u32 k = 0; k < s->main->p.nops; k++) {
+          const splits_op *op = &s->main->p.op[k];
+          const splits_option *q = &op->option[s->main->s.v[0].option[k]];
+          printf("op %u: %lld ps need", k, (long long)q->time_ps);
+          for (u32 j = 0; j < op->nopd; j++) printf(" %%%u:%u/%d", op->opd[j], q->need[j], (signed char)q->grad[j]);
+          printf(" made");
+          for (u32 j = 0; j < op->nres; j++) printf(" %%%u:%u", op->res[j], q->made[j]);
+          printf("\n");
+        }
+        for (u32 z = 1; z < s->main->p.ntensors; z++) {
+          const splits_tensor *y = &s->main->p.tensor[z];
+          printf("tensor %u:", z);
+          for (u32 q = 0; q < y->nstates * y->nstates; q++) printf(" %lld", (long long)y->convert[q]);
+          printf(" settle");
+          for (u32 q = 0; y->settle && q < y->nstates * y->nstates; q++) printf(" %lld", (long long)y->settle[q]);
+          printf("\n");
+        }
+      }
     }
     splits_prices_close(&x);
   }

@@ -21,14 +21,17 @@ typedef struct {
   u32 opd[OPS][OPERANDS], res[OPS][2];
   bool again[OPS][OPERANDS];
   u8 state[OPS][OPTIONS][3][OPERANDS];
-  i64 convert[TENSORS][STATES * STATES], bytes[TENSORS][STATES], settle[TENSORS][STATES];
+  i64 convert[TENSORS][STATES * STATES], bytes[TENSORS][STATES], settle[TENSORS][STATES * STATES];
 } problem;
 
 static void make_tensor(problem *x, u32 t, bool weight) {
   const u32 n = 2 + (u32)few(STATES - 1);
   for (u32 i = 0; i < n; i++) {
-    for (u32 j = 0; j < n; j++) x->convert[t][i * n + j] = i == j ? 0 : few(12) ? few(30) : -1;
-    x->bytes[t][i] = few(20), x->settle[t][i] = few(10);
+    for (u32 j = 0; j < n; j++) {
+      x->convert[t][i * n + j] = i == j ? 0 : few(12) ? few(30) : -1;
+      x->settle[t][i * n + j] = i == j || i == LIES_SUM || few(12) ? few(40) : -1;
+    }
+    x->bytes[t][i] = few(20);
   }
   x->tensor[t] = (splits_tensor){.nstates = n,
                                  .convert = x->convert[t],
@@ -99,7 +102,7 @@ static bool cost_of_tensor(const problem *x, u32 t, const u16 *pick, i64 *ps, i6
     for (u32 k = 0; k < op->nres; k++)
       if (op->res[k] == t) made = o->made[k];
   }
-  if (y->weight && n) made = need[0];
+  if (y->weight && n) made = need[0] == LIES_SUM ? (u32)LIES_WHOLE : need[0];
   if (made == LIES_NONE) return true;
   u32 first = made; // what later conversions begin from, and what is kept
   bool summed = made != LIES_SUM || y->weight;
@@ -129,8 +132,10 @@ static bool cost_of_tensor(const problem *x, u32 t, const u16 *pick, i64 *ps, i6
     sum = both;
   }
   if (sum == LIES_NONE) return ok;
-  if (y->settle) *ps += y->settle[sum];
-  if (y->settle && sum == LIES_SUM) return ok;
+  if (y->settle) {
+    *ps += MAX(y->settle[sum * y->nstates + made], 0);
+    return ok && y->settle[sum * y->nstates + made] >= 0;
+  }
   *ps += ways(y, sum, made == LIES_SUM ? (u32)LIES_WHOLE : made, &ok);
   return ok;
 }

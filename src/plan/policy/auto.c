@@ -64,8 +64,8 @@ static i64 memory_of(const hybrid_opts *o) {
   return least - o->least_bytes;
 }
 
-// What a step has besides tasks, for weights of so many bytes on a rank: gradients summed over data ranks, with ZeRO 2 once for
-// every microbatch; the update; with ZeRO 3 weights gathered for every forward and backward.
+// What a step has besides tasks and updates, for weights of so many bytes on a rank: gradients summed over data ranks, with ZeRO 2
+// once for every microbatch; with ZeRO 3 weights gathered for every forward and backward.
 static i64 end_ps(const hybrid_opts *o, i64 weights) {
   const strategy *s = &o->s;
   const machine *m = cost_model_machine(o->k);
@@ -74,9 +74,7 @@ static i64 end_ps(const hybrid_opts *o, i64 weights) {
   const u32 n = MIN(s->dp.n, COUNT_OF(rank));
   for (u32 k = 0; k < n; k++) rank[k] = MIN(s->skip.n + k * s->tp.n, m->nranks - 1);
   const i64 sum = n > 1 ? MAX(cost_comm(o->k, OP_all_reduce, weights, rank, n, DT_F16), 0) : 0;
-  const double bw = cost_top_bw(o->k, machine_kind_of(m, 0));
-  const i64 update = (i64)(1e12 * 16 * (double)weights / bw / (s->zero.n ? s->dp.n : 1));
-  return update + (s->zero.n < 2 ? sum : sum / 2 * s->mb.n + sum / 2) + (s->zero.n == 3 ? sum * s->mb.n : 0);
+  return (s->zero.n < 2 ? sum : sum / 2 * s->mb.n + sum / 2) + (s->zero.n == 3 ? sum * s->mb.n : 0);
 }
 
 // Elements of weights by what they take: of those that the states of the optimizer belong to.
@@ -220,6 +218,7 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_lim
                         .offload = (u8)s->offload.n,
                         .materialise = (materialise_way)s->materialise.n,
                         .train = o->train,
+                        .wide = policy_wide_gradients(planner_source(x->pl), s),
                         .again = choice_is(CHOICE_recompute, s->recompute, "full"),
                         .recompute = s->recompute.n,
                         .marked = marked_of(x, o),
@@ -229,9 +228,9 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_lim
 
 static bool same_prices(const splits_terms *x, const splits_terms *y) {
   const bool same = x->ranks == y->ranks && x->ways == y->ways && x->data == y->data &&
-                    x->micro == y->micro && x->recompute == y->recompute &&
-                    x->materialise == y->materialise && x->limits.fastest == y->limits.fastest &&
-                    x->limits.ps_per_byte == y->limits.ps_per_byte;
+                    x->micro == y->micro && x->wide == y->wide && !x->zero == !y->zero &&
+                    x->recompute == y->recompute && x->materialise == y->materialise &&
+                    x->limits.fastest == y->limits.fastest && x->limits.ps_per_byte == y->limits.ps_per_byte;
   const bool alone = x->limits.fastest && x->limits.ps_per_byte == 0; // else bytes count
   return same && (alone || (x->held == y->held && x->zero == y->zero && x->offload == y->offload));
 }
