@@ -32,9 +32,10 @@ typedef struct {
 } splits_instr;
 typedef struct {
   func f;
-  bool known;      // of tensors and operators that this reads
-  const char *why; // it is not
-  splits_instr *v; // body.n
+  bool known;                 // of tensors and operators that this reads
+  const char *why;            // it is not
+  splits_instr *v;            // body.n
+  const bool *learns, *leads; // by value: there is a gradient of it if both
 } splits_func;
 typedef struct {
   planner *pl;
