@@ -41,13 +41,13 @@ static void add_gradient(const splits_tensor *t, live *x, u32 grad, step *s) {
 
 void splits_end(const splits_tensor *t, const live *x, step *s) {
   if (!t->weight && x->base == LIES_SUM) s->bytes += kept(t, LIES_SUM); // nobody took the sum
-  if (!t->gradient || x->grad == LIES_NONE) return;
   if (t->weight && t->settle) {
-    const i64 ps = t->settle[x->grad * t->nstates + x->made];
+    const i64 ps = t->settle[(x->grad == LIES_NONE ? t->nstates : x->grad) * t->nstates + x->made];
     s->time_ps += MAX(ps, 0);
     s->possible = s->possible && ps >= 0;
     return;
   }
+  if (!t->gradient || x->grad == LIES_NONE) return;
   s->time_ps += way(t, x->grad, x->made == LIES_SUM ? LIES_WHOLE : x->made, s);
 }
 

@@ -103,9 +103,9 @@ static i64 convert_ps(splits_prices *x, const shape *s, layout from, layout to) 
 }
 
 // ---- tables by shape and states ----------------------------------------------------------------------------
-typedef i64 pair_price(splits_prices *x, const shape *s, layout from, layout to);
+typedef i64 pair_price(splits_prices *x, const shape *s, const layout *from, layout to); // NULL: from nothing
 
-// [from * n + to], kept by what it is of.
+// [from * n + to], kept by what it is of. A last row from nothing, of what has that.
 static const i64 *table_of(splits_prices *x, const shape *s, const splits_lies *l, pair_price *price,
                            u64 what) {
   key_words key = {0};
@@ -115,16 +115,20 @@ static const i64 *table_of(splits_prices *x, const shape *s, const splits_lies *
   *vec_push(x->a, &key) = s->t;
   const u32 at = key_find(&x->table_keys, &key);
   if (at) return x->tables.v[at - 1];
-  i64 *v = NEWN(x->a, i64, l->n * l->n);
-  for (u32 i = 0; i < l->n; i++)
-    for (u32 j = 0; j < l->n; j++) v[i * l->n + j] = price(x, s, l->lay[i], l->lay[j]);
+  i64 *v = NEWN(x->a, i64, l->n * (l->n + 1));
+  for (u32 i = 0; i <= l->n; i++)
+    for (u32 j = 0; j < l->n; j++) v[i * l->n + j] = price(x, s, i < l->n ? &l->lay[i] : NULL, l->lay[j]);
   key_add(x->a, &x->table_keys, &key);
   *vec_push(x->a, &x->tables) = v;
   return v;
 }
 
+static i64 way_ps(splits_prices *x, const shape *s, const layout *from, layout to) {
+  return from ? convert_ps(x, s, *from, to) : 0;
+}
+
 const i64 *splits_converts(splits_prices *x, const shape *s, const splits_lies *l) {
-  return table_of(x, s, l, convert_ps, 0);
+  return table_of(x, s, l, way_ps, 0);
 }
 
 // The update of a weight that lies so, on one data rank.
@@ -141,29 +145,34 @@ static i64 update_ps(splits_prices *x, const shape *s, layout l) {
   return price_of(x, b.f);
 }
 
+static i64 zero_ps(splits_prices *x, const shape *s, layout l) {
+  builder b = builder_at(x->p, new_func(x));
+  const type t = type_tensor(x->p, s, l, (group){0});
+  const attr at[] = {attr_t(A_dtype, s->t), attr_v(A_shape, s->dim, s->nd)};
+  emit(&b, OP_full, attrs_of(x->p, at, COUNT_OF(at)), NULL, 0, &t, 1);
+  return price_of(x, b.f);
+}
+
+static i64 accumulate_ps(splits_prices *x, const shape *sum, const shape *more, layout l) {
+  builder b = builder_at(x->p, new_func(x));
+  u32 opd[] = {tensor_in(x, b.f, sum, l) | OPD_DONATED, tensor_in(x, b.f, more, l)};
+  const type t = type_tensor(x->p, sum, l, (group){0});
+  emit(&b, sum->t == more->t ? OP_add : OP_accumulate, (attrset){0}, opd, COUNT_OF(opd), &t, 1);
+  return price_of(x, b.f);
+}
+
 // A microbatch's gradient that is added to the accumulator; once a step the accumulator, which is zero first, becomes what
-// the weight's ranks need, and the weight is updated.
-static i64 settle_ps(splits_prices *x, const shape *s, layout from, layout to) {
+// the weight's ranks need, and the weight is updated. Without a gradient it is updated with zero.
+static i64 settle_ps(splits_prices *x, const shape *s, const layout *from, layout to) {
   shape g = *s;
   g.t = grad_acc_type(x->t.wide ? GRAD_ACC_F32 : GRAD_ACC, s->t);
   if (layout_part_of(x->p->sp, to, x->axis) != RED_NONE) to = layout_without(x->p->sp, to, x->axis);
   const i64 update = update_ps(x, s, to), micro = MAX(x->t.micro, 1);
-  i64 added = 0, zero = 0;
-  if (micro > 1) {
-    builder b = builder_at(x->p, new_func(x));
-    const value sum = tensor_in(x, b.f, &g, from), more = tensor_in(x, b.f, s, from);
-    u32 opd[] = {sum | OPD_DONATED, more};
-    const type t = val(func_get(x->p, b.f), sum)->ty;
-    emit(&b, g.t == s->t ? OP_add : OP_accumulate, (attrset){0}, opd, 2, &t, 1);
-    added = price_of(x, b.f);
-    b = builder_at(x->p, new_func(x));
-    const attr at[] = {attr_t(A_dtype, g.t), attr_v(A_shape, g.dim, g.nd)};
-    emit(&b, OP_full, attrs_of(x->p, at, COUNT_OF(at)), NULL, 0, &t, 1);
-    zero = price_of(x, b.f);
-  }
-  const i64 once = sum_of(sum_of(zero, convert_ps(x, &g, from, to)),
-                          update < 0 ? -1 : update / (x->t.zero ? (i64)x->t.data : 1));
-  return sum_of(added, once < 0 ? -1 : once / micro);
+  const bool adds = from && micro > 1;
+  i64 once = sum_of(from ? convert_ps(x, &g, *from, to) : zero_ps(x, &g, to),
+                    update < 0 ? -1 : update / (x->t.zero ? (i64)x->t.data : 1));
+  if (adds) once = sum_of(once, zero_ps(x, &g, *from));
+  return sum_of(adds ? accumulate_ps(x, &g, s, *from) : 0, once < 0 ? -1 : once / micro);
 }
 
 const i64 *splits_settles(splits_prices *x, const shape *s, const splits_lies *l) {

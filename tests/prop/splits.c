@@ -21,7 +21,7 @@ typedef struct {
   u32 opd[OPS][OPERANDS], res[OPS][2];
   bool again[OPS][OPERANDS];
   u8 state[OPS][OPTIONS][3][OPERANDS];
-  i64 convert[TENSORS][STATES * STATES], bytes[TENSORS][STATES], settle[TENSORS][STATES * STATES];
+  i64 convert[TENSORS][STATES * STATES], bytes[TENSORS][STATES], settle[TENSORS][(STATES + 1) * STATES];
 } problem;
 
 static void make_tensor(problem *x, u32 t, bool weight) {
@@ -31,7 +31,7 @@ static void make_tensor(problem *x, u32 t, bool weight) {
       x->convert[t][i * n + j] = i == j ? 0 : few(12) ? few(30) : -1;
       x->settle[t][i * n + j] = i == j || i == LIES_SUM || few(12) ? few(40) : -1;
     }
-    x->bytes[t][i] = few(20);
+    x->bytes[t][i] = few(20), x->settle[t][n * n + i] = few(8) ? few(10) : -1;
   }
   x->tensor[t] = (splits_tensor){.nstates = n,
                                  .convert = x->convert[t],
@@ -131,11 +131,12 @@ static bool cost_of_tensor(const problem *x, u32 t, const u16 *pick, i64 *ps, i6
     *ps += ways(y, sum, both, &ok) + ways(y, grad[k], both, &ok);
     sum = both;
   }
-  if (sum == LIES_NONE) return ok;
   if (y->settle) {
-    *ps += MAX(y->settle[sum * y->nstates + made], 0);
-    return ok && y->settle[sum * y->nstates + made] >= 0;
+    const i64 settled = y->settle[(sum == LIES_NONE ? y->nstates : sum) * y->nstates + made];
+    *ps += MAX(settled, 0);
+    return ok && settled >= 0;
   }
+  if (sum == LIES_NONE) return ok;
   *ps += ways(y, sum, made == LIES_SUM ? (u32)LIES_WHOLE : made, &ok);
   return ok;
 }
