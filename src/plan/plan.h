@@ -571,6 +571,7 @@ typedef struct {
   bool no_order;               // the plan's sequences are left out: plan_line and plan_apply make them
   const schedule_files *files; // NULL: a file that the strategy names is read
   const plan_splits *splits;   // NULL: as the strategy says
+  bool keep_layers;            // policy_auto: stages are those of the strategy, whatever their times
   i64 least_bytes;             // policy_auto_within: taken off the memory for what estimates do not know
   cost_model *k;               // what `auto` asks how long things take; NULL: `auto` is refused
   i64 memory_bytes;            // ... and how much there is: of every rank; 0: its device's own, -1: no limit
@@ -717,6 +718,8 @@ typedef struct {
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
 // The fastest that fits the memory of o, less o->least_bytes; else the smallest.
 bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
+// Do the rules allow plans that split nothing over so many ranks? out: what is computed again; stages as the strategy says.
+bool policy_auto_whole(const splitter *x, arena *a, u32 ways, auto_plan *out);
 // Of degrees for which there was none: says which operator the rules leave no way. False: it was not for that.
 bool policy_auto_tell(const splitter *x);
 // Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or

@@ -121,7 +121,8 @@ static bool cut(const hybrid_opts *o, arena *a, const layers *l, auto_plan *out)
     for (u32 k = at; k < cuts.end[q]; k++) own += l->fixed[k] + l->kept[k] * MIN(s->pp.n - q, s->mb.n);
     out->bytes = MAX(out->bytes, own);
   }
-  if (!s->layers.nparts && s->v.n == 1) out->layers = (choice_value){.nparts = s->pp.n, .part = part};
+  if (!o->keep_layers && !s->layers.nparts && s->v.n == 1)
+    out->layers = (choice_value){.nparts = s->pp.n, .part = part};
   out->time_ps = cuts.total_ps;
   return fits;
 }
@@ -246,6 +247,18 @@ static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *
   diag_truncate(x->pl->src->c, before);
   *vec_push(x->a, &x->known) = y;
   return y;
+}
+
+bool policy_auto_whole(const splitter *x, arena *a, u32 ways, auto_plan *out) {
+  static const splits_way whole = {.kind = WAY_WHOLE};
+  *out = (auto_plan){.exact = true, .fits = true};
+  for (u32 f = 1; f < planner_funcs(x->pl) && x->rules; f++)
+    for (u32 i = 0; x->m->fn[f].v && i < func_get(planner_source(x->pl), (func){f})->body.n; i++) {
+      const splits_instr *y = &x->m->fn[f].v[i];
+      if (y->l && !y->fixed && !splits_rules_allow((void *)x->rules, y, &whole, ways)) return false;
+    }
+  if (x->rules) out->splits.nagain = splits_rules_again(x->rules, a, &out->splits.again);
+  return true;
 }
 
 bool policy_auto_tell(const splitter *x) {

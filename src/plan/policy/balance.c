@@ -54,6 +54,7 @@ static const double *measure_on(const balance *b, u32 kind, u32 tp, i64 batch, i
   h.s = strategy_default();
   h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples);
   strategy_take_stages(&h.s, b->s, h.train);
+  h.splits = NULL; // of what the strategy splits: figures are kept by it
   const planner_key key = {KEPT_TIMES, h.s, {kind, b->s->tp.n}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
