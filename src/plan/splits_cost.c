@@ -299,7 +299,7 @@ static bool add_chain(sheet *s, u32 first) {
   splits_prices *x = s->x;
   s->member.n = 0;
   for (u32 i = first; i < s->f->body.n; i++)
-    if (i == first || (s->w->v[i].follows && s->w->v[i].leader == first)) *vec_push(x->a, &s->member) = i;
+    if (s->s->leader[i] == first) *vec_push(x->a, &s->member) = i;
   VEC(u32) opd = {0}, at = {0}, again = {0};
   for (u32 j = 0; j < s->member.n; j++) {
     const splits_instr *i = &s->w->v[s->member.v[j]];
@@ -307,7 +307,7 @@ static bool add_chain(sheet *s, u32 first) {
       const value v = opd_of(s->f, &s->f->body.v[i->index], k);
       const u32 def = val(s->f, v)->def;
       if (def && s->w->v[def - 1].fixed) continue;
-      if (j && def && def - 1 >= first && (def - 1 == first || s->w->v[def - 1].follows)) continue; // inside
+      if (j && def && s->s->leader[def - 1] == first) continue; // inside
       *vec_push(x->a, &opd) = v, *vec_push(x->a, &at) = s->member.v[j] << 8 | k;
       *vec_push(x->a, &again) = i->again[k];
     }
@@ -453,13 +453,30 @@ static bool add_call(sheet *s, const splits_answer *answer, u32 index) {
   return of->s.n;
 }
 
+// Chains, but for those whose members rules allow different ways.
+static const u32 *leaders_of(const splits_prices *x, const splits_func *w, u32 n) {
+  u32 *leader = NEWN(x->a, u32, n + 1);
+  bool *apart = ZNEWN(x->a, bool, n + 1);
+  for (u32 i = 0; i < n && x->allowed; i++) {
+    const splits_instr *y = &w->v[i], *lead = &w->v[y->leader];
+    for (u32 k = 0; y->follows && k < lead->nways; k++) {
+      const splits_way own = way_of_follower(lead, y, &lead->way[k]);
+      apart[y->leader] |=
+          x->allowed(x->arg, lead, &lead->way[k], x->t.ways) != x->allowed(x->arg, y, &own, x->t.ways);
+    }
+  }
+  for (u32 i = 0; i < n; i++) leader[i] = w->v[i].follows && !apart[w->v[i].leader] ? w->v[i].leader : i;
+  return leader;
+}
+
 // Parameters that operators read come first, results that they make last. Their states are known at the end.
 static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, splits_sheet *out) {
   const prog *src = x->m->pl->src;
   sheet s = {.x = x, .s = out, .w = &x->m->fn[f.i], .f = func_get(src, f)};
   const bool is_main = f.i == src->main.i;
   if (!s.w->known) return false;
-  *out = (splits_sheet){.f = f, .lies = ZNEWN(x->a, splits_lies, s.f->values.n + 1)};
+  *out = (splits_sheet){
+      .f = f, .lies = ZNEWN(x->a, splits_lies, s.f->values.n + 1), .leader = leaders_of(x, s.w, s.f->body.n)};
   bool *in_call = ZNEWN(x->a, bool, s.f->values.n + 1), *used = ZNEWN(x->a, bool, s.f->values.n + 1);
   for (value v = 1; v < s.f->values.n; v++)
     if (!val_type(src, s.f, v)->tuple) out->lies[v] = splits_lies_of(x, f, v);
@@ -481,7 +498,7 @@ static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, sp
   for (u32 i = 0; i < s.f->body.n; i++) {
     const instr *in = &s.f->body.v[i];
     const splits_instr *y = &s.w->v[i];
-    if (y->fixed || y->follows) continue;
+    if (y->fixed || out->leader[i] != i) continue;
     if (in->op == OP_call ? !add_call(&s, answer, i) : !add_chain(&s, i)) return false;
   }
   u32 at = 0;
@@ -542,7 +559,7 @@ u32 splits_rows(const splits_prices *x, const splits_answer *s, u32 pick, arena 
       if (!i || !y->way[k]) continue;
       const splits_way *way = &w->v[i - 1].way[y->way[k][y->s.v[of[f]].option[k]]];
       for (u32 j = i - 1; j < func_get(x->m->pl->src, (func){f})->body.n; j++) {
-        if (j != i - 1 && !(w->v[j].follows && w->v[j].leader == i - 1)) continue;
+        if (y->leader[j] != i - 1) continue;
         splits_way *own = NEW(a, splits_way);
         *own = j == i - 1 ? *way : way_of_follower(&w->v[i - 1], &w->v[j], way);
         *vec_push(a, &v) = (splits_row){{f}, j + 1, &w->v[j], own};

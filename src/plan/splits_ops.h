@@ -111,6 +111,7 @@ typedef struct {
   splits_lies *lies; // by tensor: values of f
   u32 *instr;        // by operator: number from 1 of the (first) instruction; 0: a parameter or a result
   const u8 **way;    // [operator][option]: of the (first) instruction
+  const u32 *leader; // by instruction, from 0: the one whose way it has; itself where it has its own
   splits_solution s;
   bool walked, better; // by chains; and their solution is the better one
   u32 ncalls;

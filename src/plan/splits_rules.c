@@ -428,9 +428,8 @@ static bool has_dim(const rule *w, const law *l, u32 letter) {
 static bool allows(const rule *y, const splits_instr *x, const splits_way *w, u32 ways) {
   const bool splits = w->kind == WAY_INDEX || w->kind == WAY_APART;
   if (!y->match[x->fn.i][x->index]) return true;
-  const bool off = y->has_degrees && !among(y, ways); // at this degree it stays whole
-  if (splits ? off || y->whole == WHOLE_ONLY : y->whole == WHOLE_NEVER && !off && w->kind == WAY_WHOLE)
-    return false;
+  if (splits && y->has_degrees && !among(y, ways)) return false; // at this degree it stays whole
+  if (y->whole != WHOLE_MAY && splits != (y->whole == WHOLE_NEVER)) return false;
   if (splits && y->has_letters && !has_letter(y, x->letter[w->letter])) return false;
   return !splits || !y->has_dims || has_dim(y, x->l, w->letter);
 }

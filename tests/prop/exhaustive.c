@@ -16,6 +16,7 @@ typedef struct {
   u64 rng;
   strbuf params, body;
   i64 rows;
+  u32 learns; // values that depend on a weight, as bits
   u32 n, nweights, ops, shapes[2 * OPS]; // columns of value k, which is "v<k>"
 } making;
 static u32 pick(making *m, u32 n) { return (u32)(rng_next(&m->rng) % n); }
@@ -43,22 +44,25 @@ static u32 add_weight(making *m, i64 rows, i64 columns) {
 static void add_op(making *m) {
   static const char *const unary[] = {"gelu", "relu", "tanh", "neg"};
   const u32 v = pick(m, 3) ? m->n - 1 : pick(m, m->n), columns = m->shapes[v];
-  const u32 what = pick(m, 10);
+  const u32 what = pick(m, 10), made = m->n;
   strbuf *b = &m->body;
+  u32 learns = m->learns >> v & 1;
   if (what < 4) {
     const u32 to = (u32)extents[pick(m, COUNT_OF(extents))], w = add_weight(m, columns, to);
-    sb_fmt(b, "  %%v%u = matmul %%v%u, %%w%u\n", m->n, v, w), add_value(m, to);
+    sb_fmt(b, "  %%v%u = matmul %%v%u, %%w%u\n", made, v, w), add_value(m, to), learns = 1;
   } else if (what < 5) {
-    sb_fmt(b, "  %%v%u = add %%v%u, %%w%u\n", m->n, v, add_weight(m, 0, columns)), add_value(m, columns);
+    sb_fmt(b, "  %%v%u = add %%v%u, %%w%u\n", made, v, add_weight(m, 0, columns)), add_value(m, columns);
+    learns = 1;
   } else if (what < 6) {
-    sb_fmt(b, "  %%v%u = softmax %%v%u {axis=1}\n", m->n, v), add_value(m, columns);
+    sb_fmt(b, "  %%v%u = softmax %%v%u {axis=1}\n", made, v), add_value(m, columns);
   } else if (what < 8) {
-    sb_fmt(b, "  %%v%u = %s %%v%u\n", m->n, unary[pick(m, COUNT_OF(unary))], v), add_value(m, columns);
+    sb_fmt(b, "  %%v%u = %s %%v%u\n", made, unary[pick(m, COUNT_OF(unary))], v), add_value(m, columns);
   } else {
-    sb_fmt(b, "  %%v%u = %s %%v%u, %%v%u\n", m->n, what == 8 ? "add" : "mul", v, earlier_like(m, v));
-    add_value(m, columns);
+    const u32 other = earlier_like(m, v);
+    sb_fmt(b, "  %%v%u = %s %%v%u, %%v%u\n", made, what == 8 ? "add" : "mul", v, other);
+    add_value(m, columns), learns |= m->learns >> other & 1;
   }
-  m->ops++;
+  m->learns |= learns << made, m->ops++;
 }
 
 static prog *make_program(ctx *c, arena *a, u64 seed, bool train) {
@@ -70,14 +74,17 @@ static prog *make_program(ctx *c, arena *a, u64 seed, bool train) {
     sb_fmt(&m.params, "%s%%v%u: f32[%lld,%u]", k ? ", " : "", k, (long long)m.rows, columns);
     add_value(&m, columns);
   }
-  add_weight(&m, m.shapes[m.n - 1], 256), add_value(&m, 256); // a gradient has somewhere to go
-  sb_fmt(&m.body, "  %%v%u = matmul %%v%u, %%w0\n", m.n - 1, m.n - 2), m.ops++;
+  const u32 first = m.n; // reads the first input, which has the batch, and a weight
+  add_weight(&m, m.shapes[0], 256), add_value(&m, 256);
+  sb_fmt(&m.body, "  %%v%u = matmul %%v0, %%w0\n", first), m.ops++, m.learns |= 1u << first;
   while (m.ops + train < most) add_op(&m);
+  u32 last = m.n - 1; // what the loss reads depends on a weight
+  while (train && !(m.learns >> last & 1)) last--;
   strbuf out = {.a = a};
   sb_fmt(&out, "func @main(%s) -> (f32[", sb_str(&m.params));
   if (train)
     sb_fmt(&out, "]) {\n%s  %%loss = reduce_mean %%v%u {keepdims=0}\n  return %%loss\n}\n", sb_str(&m.body),
-           m.n - 1);
+           last);
   else
     sb_fmt(&out, "%lld,%u]) {\n%s  return %%v%u\n}\n", (long long)m.rows, m.shapes[m.n - 1], sb_str(&m.body),
            m.n - 1);
