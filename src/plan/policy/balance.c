@@ -275,7 +275,7 @@ static bool share_batch(balance *b, choice_value *out) {
 // Shares are found as if each place had the whole model, then cuts for them. s has those shares: of them and of equal ones,
 // those whose step is shorter with the best cuts for them.
 static void share_or_equal(balance *b, strategy *s) {
-  const layer_list l = auto_layers_of(b, !policy_is_interlaced(s));
+  const layer_list l = auto_layers_of(b, true);
   const choice_value shares = s->dp_shares, equal = choice_default(CHOICE_dp_shares);
   if (l.n < s->pp.n || !shares.nparts || b->micro % strategy_shares_needed(s, CHOICE_dp_shares)) return;
   const double with = auto_step(b, &l);

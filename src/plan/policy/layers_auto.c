@@ -36,6 +36,7 @@ static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 pl
   double done = 0; // layers are differences of rounded sums
   i64 before = 0;
   for (u32 i = 0; i < b->nbody; i++) {
+    if (!auto_in_layer(l, i)) continue; // as long on every place
     done += most[i];
     ps[l->of[i]] += (i64)done - before, before = (i64)done;
   }
@@ -154,7 +155,7 @@ static bool cut_in_order(balance *b, const layer_list *l, const layer_bytes *byt
 static const double *cuts_of(balance *b, const layer_list *l) {
   const u32 n = b->s->pp.n * b->s->v.n;
   planner_key key = auto_key(b, KEPT_CUTS, false);
-  key.number[1] = waits(b) ? 1 + b->s->schedule.n : 0;
+  key.number[1] = waits(b) || l->wide ? 1 + b->s->schedule.n : 0;
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   if (!times_of_blocks(b, l)) return NULL;
@@ -246,7 +247,7 @@ static void make_fit(balance *b, const layer_list *l, u32 *end, choice_value *pl
 // ---- auto -----------------------------------------------------------------------------------------------
 bool auto_layers(balance *b, strategy *s) {
   const u32 n = b->s->pp.n * b->s->v.n;
-  const layer_list l = auto_layers_of(b, !policy_is_interlaced(b->s)); // whose ends lie on all places
+  const layer_list l = auto_layers_of(b, true);
   if (l.n < n) return true; // by FLOPs, which cuts between single matmuls too
   const double *cut = cuts_of(b, &l);
   if (!cut) return false;
