@@ -725,6 +725,10 @@ bool policy_auto_tell(const splitter *x);
 // Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or
 // deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);
+// By place of the pipeline: microbatches whose activations it keeps at once when it has most, under the schedule of a settled
+// strategy (plan_live); of several stages on a place their mean, rounded up; without a backward none. What estimates of memory
+// count with. NULL: there is no such schedule.
+const u32 *policy_alive(planner *pl, arena *a, const hybrid_opts *o, const strategy *s);
 // Has the schedule of a settled strategy the sizes that its row asks for? Else a diagnostic. Files are not asked.
 bool policy_schedule_fits(ctx *c, const strategy *s, bool train);
 const char *policy_schedule_name(u32 i);                 // NULL past the last

@@ -4,6 +4,7 @@
 // Idea: an operator's form is written into a program of prices with the layouts that a way gives its values, and every
 // instruction is asked for its price, as `heddle sim` asks. Conversions are the cheapest chains that a plan would write.
 #include "cost/cost.h"
+#include "plan/splits_live.h"
 #include "plan/splits_ops.h"
 
 enum { ALL_BACK = 2 };
@@ -634,29 +635,55 @@ static i64 fixed_of(const splits_prices *x, const splits_terms *t, const splits_
   return sum;
 }
 
-u32 splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick, arena *a,
-                  i64 **time_ps, i64 **fixed, i64 **kept) {
-  const func_info *m = func_get(x->m->pl->src, s->main->f);
+// Main's operators by the nearest call: its number, or n + 0 before the first one and n + 1 behind the last one.
+static u32 *near_calls(const splits_sheet *y, const func_info *m, u32 n, arena *a) {
+  u32 *near = NEWN(a, u32, y->p.nops + 1), *at = NEWN(a, u32, m->body.n + 1);
+  for (u32 i = 0, calls = 0; i < m->body.n; i++) {
+    calls += m->body.v[i].op == OP_call;
+    at[i] = !calls ? n : m->body.v[i].op == OP_call || calls < n ? calls - 1 : n + 1;
+  }
+  for (u32 k = 0; k < y->p.nops; k++) near[k] = y->instr[k] ? at[y->instr[k] - 1] : n + !y->p.op[k].nres;
+  return near;
+}
+
+// Of what main does beside its calls, what an operator takes is its own, what a tensor takes that of whoever makes it, or reads it
+// first.
+splits_by_layer splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick,
+                              arena *a) {
+  const prog *src = x->m->pl->src;
+  const func_info *m = func_get(src, s->main->f);
   const splits_sheet *y = s->main;
   const u32 *of = choices_of(x, s, pick, a);
-  i64 calls_ps = 0, calls_bytes = 0;
+  const u16 *option = y->s.v[pick].option;
   u32 n = 0;
-  *time_ps = ZNEWN(a, i64, m->body.n + 1), *fixed = ZNEWN(a, i64, m->body.n + 1),
-  *kept = ZNEWN(a, i64, m->body.n + 1);
-  for (u32 i = 0; i < m->body.n; i++) {
+  for (u32 i = 0; i < m->body.n; i++) n += m->body.v[i].op == OP_call;
+  splits_by_layer l = {n, ZNEWN(a, i64, n + 2), ZNEWN(a, i64, n + 2), ZNEWN(a, i64, n + 2)};
+  const i64 held = MAX(x->t.held, 1);
+  for (u32 i = 0, k = 0; i < m->body.n; i++) {
     if (m->body.v[i].op != OP_call) continue;
     const splits_sheet *g = &s->fn[m->body.v[i].callee.i];
     const splits_choice *c = &g->s.v[of[g->f.i]];
-    (*time_ps)[n] = c->time_ps, (*fixed)[n] = fixed_of(x, t, g, of[g->f.i]);
-    (*kept)[n] = (c->bytes - fixed_of(x, &x->t, g, of[g->f.i])) / MAX(x->t.held, 1);
-    calls_ps += c->time_ps, calls_bytes += c->bytes, n++;
+    l.time_ps[k] = c->time_ps, l.fixed[k] = fixed_of(x, t, g, of[g->f.i]);
+    l.kept[k++] = (c->bytes - fixed_of(x, &x->t, g, of[g->f.i])) / held;
   }
-  const splits_choice *all = &y->s.v[pick];
-  if (!n) n = 1;
-  const i64 own = fixed_of(x, t, y, pick), was = fixed_of(x, &x->t, y, pick),
-            border = all->time_ps - calls_ps;
-  (*time_ps)[n - 1] += border; // a head and its loss are most of it
-  (*fixed)[0] += own / 2, (*fixed)[n - 1] += own - own / 2;
-  (*kept)[n - 1] += MAX(all->bytes - calls_bytes - was, 0) / MAX(x->t.held, 1);
-  return n;
+  const u32 *near = near_calls(y, m, n, a);
+  splits_readers r;
+  splits_readers_of(a, &y->p, &r);
+  for (u32 k = 0; k < y->p.nops; k++) {
+    if (y->instr[k] && !y->way[k]) continue; // a call
+    l.time_ps[near[k]] += y->p.op[k].option[option[k]].time_ps;
+    l.kept[near[k]] += y->p.op[k].option[option[k]].bytes / held;
+  }
+  for (u32 v = 1; v < y->p.ntensors; v++) {
+    if (!r.maker[v] && r.begin[v] == r.begin[v + 1]) continue;
+    const step c = splits_tensor_cost(&y->p, &r, v, option);
+    const u32 op = r.maker[v] ? r.maker[v] - 1 : r.reader[r.begin[v]];
+    l.time_ps[near[op]] += c.time_ps;
+    if (y->p.tensor[v].weight) {
+      const u32 lies = y->p.op[op].option[option[op]].need[r.operand[r.begin[v]]];
+      l.fixed[near[op]] += splits_stored_bytes(x, t, &val_type(src, m, v)->s, y->lies[v].lay[lies]);
+    } else
+      l.kept[near[op]] += c.bytes / held;
+  }
+  return l;
 }

@@ -156,8 +156,12 @@ typedef struct {
   const splits_way *way;
 } splits_row;
 u32 splits_rows(const splits_prices *x, const splits_answer *s, u32 pick, arena *a, splits_row **out);
-// By call of main, then of what stands before, between and after the calls (added to the nearest call): ps of one microbatch,
-// bytes of weights and what belongs to them as t says, bytes kept for one microbatch. Returns the number of calls.
-u32 splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick, arena *a,
-                  i64 **time_ps, i64 **fixed, i64 **kept);
+// By call of main (what stands between calls is added to the one before): ps of one microbatch, bytes of weights and what belongs to
+// them as t says, bytes kept for one microbatch. [n] and [n + 1]: of what stands before the first call and behind the last one.
+typedef struct {
+  u32 n; // calls
+  i64 *time_ps, *fixed, *kept;
+} splits_by_layer;
+splits_by_layer splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick,
+                              arena *a);
 #endif

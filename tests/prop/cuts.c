@@ -18,7 +18,8 @@ typedef struct {
 static i64 step_of(const setting *s, const strategy *of) {
   arena *a = arena_new();
   const u32 before = diag_count(s->c);
-  const hybrid_opts o = {.s = *of, .train = true, .optim = optim_default(OPTIM_SGD), .k = s->k, .memory_bytes = -1};
+  const hybrid_opts o = {
+      .s = *of, .train = true, .optim = optim_default(OPTIM_SGD), .k = s->k, .memory_bytes = -1};
   const plan *pn = policy_hybrid(s->pl, a, &o);
   prog *d = pn ? plan_apply(s->pl, pn, s->k) : NULL;
   sim_result r;
@@ -59,7 +60,9 @@ static void hold_rows(const char *model, i64 batch, i64 seq, u32 layers, u32 pp,
     const sched_row *row = sched_row_of(i);
     strategy of = strategy_default();
     of.pp.n = pp, of.mb.n = mb, of.schedule.n = i;
-    of.v.n = row->chunks == CHUNKS_ANY ? (strcmp(row->name, "zb-h1") ? 2 : 1) : row->placement == PLACED_PASSES ? 1 : row->chunks;
+    of.v.n = row->chunks == CHUNKS_ANY         ? (strcmp(row->name, "zb-h1") ? 2 : 1)
+             : row->placement == PLACED_PASSES ? 1
+                                               : row->chunks;
     const u32 stages = pp * of.v.n;
     u32 best[8];
     strategy automatic = of;
@@ -69,10 +72,13 @@ static void hold_rows(const char *model, i64 batch, i64 seq, u32 layers, u32 pp,
     for (u32 w = 0; !choice_is(CHOICE_layers, automatic.layers, "auto") && w < 8; w++) automatic.layers.n = w;
     const i64 got = step_of(&s, &automatic), least = best_cut(&s, &of, stages, best);
     if (getenv("SHOW")) {
-      printf("%-18s pp=%u mb=%u auto %9.1f us, best %9.1f us: %.3f, cost %.3f; best", row->name, pp, mb, (double)got / 1e6, (double)least / 1e6, (double)got / (double)least, (double)cost/(double)least);
+      printf("%-18s pp=%u mb=%u auto %9.1f us, best %9.1f us: %.3f, cost %.3f; best", row->name, pp, mb,
+             (double)got / 1e6, (double)least / 1e6, (double)got / (double)least,
+             (double)cost / (double)least);
       for (u32 k = 0; k < stages && least >= 0; k++) printf(" %u", best[k]);
       arena *a = arena_new();
-      const hybrid_opts o = {.s = automatic, .train = true, .optim = optim_default(OPTIM_SGD), .k = s.k, .memory_bytes = -1};
+      const hybrid_opts o = {
+          .s = automatic, .train = true, .optim = optim_default(OPTIM_SGD), .k = s.k, .memory_bytes = -1};
       const plan *pn = policy_hybrid(s.pl, a, &o);
       if (pn) printf(", auto %s", sym_str(s.c, pn->name));
       printf("\n");

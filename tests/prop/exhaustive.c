@@ -16,7 +16,7 @@ typedef struct {
   u64 rng;
   strbuf params, body;
   i64 rows;
-  u32 learns; // values that depend on a weight, as bits
+  u32 learns;                            // values that depend on a weight, as bits
   u32 n, nweights, ops, shapes[2 * OPS]; // columns of value k, which is "v<k>"
 } making;
 static u32 pick(making *m, u32 n) { return (u32)(rng_next(&m->rng) % n); }
@@ -162,7 +162,8 @@ static i64 try_assignment(trying *t, hybrid_opts *o, const splits_terms *terms, 
           const splits_op *op = &s->main->p.op[k];
           const splits_option *q = &op->option[s->main->s.v[0].option[k]];
           printf("op %u: %lld ps need", k, (long long)q->time_ps);
-          for (u32 j = 0; j < op->nopd; j++) printf(" %%%u:%u/%d", op->opd[j], q->need[j], (signed char)q->grad[j]);
+          for (u32 j = 0; j < op->nopd; j++)
+            printf(" %%%u:%u/%d", op->opd[j], q->need[j], (signed char)q->grad[j]);
           printf(" made");
           for (u32 j = 0; j < op->nres; j++) printf(" %%%u:%u", op->res[j], q->made[j]);
           printf("\n");
@@ -172,7 +173,8 @@ static i64 try_assignment(trying *t, hybrid_opts *o, const splits_terms *terms, 
           printf("tensor %u:", z);
           for (u32 q = 0; q < y->nstates * y->nstates; q++) printf(" %lld", (long long)y->convert[q]);
           printf(" settle");
-          for (u32 q = 0; y->settle && q < y->nstates * y->nstates; q++) printf(" %lld", (long long)y->settle[q]);
+          for (u32 q = 0; y->settle && q < y->nstates * y->nstates; q++)
+            printf(" %lld", (long long)y->settle[q]);
           printf("\n");
         }
       }
@@ -203,16 +205,22 @@ static void hold_program(u64 seed) {
                     .top = 1,
                     .ranks = ways,
                     .threads = 1};
-  REQUIRE(strategy_parse(c, a,
-                         arena_printf(a, "dp=1 tp=%u pp=1 mb=%u%s", ways, mb, train ? " recompute=none" : ""),
-                         &so.space));
+  REQUIRE(strategy_parse(
+      c, a, arena_printf(a, "dp=1 tp=%u pp=1 mb=%u%s", ways, mb, train ? " recompute=none" : ""), &so.space));
   strategy s = strategy_default();
   s.tp.n = ways, s.mb.n = mb;
   const search_point at = {.s = s};
   hybrid_opts o = search_hybrid(&so, &at);
   o.k = t.k;
-  const splits_terms terms = {.ranks = ways, .ways = ways, .data = 1, .micro = mb, .held = 1, .train = train,
-                              .optim = so.optim, .limits.fastest = true, .method = SPLITS_EXACT};
+  const splits_terms terms = {.ranks = ways,
+                              .ways = ways,
+                              .data = 1,
+                              .micro = mb,
+                              .held = 1,
+                              .train = train,
+                              .optim = so.optim,
+                              .limits.fastest = true,
+                              .method = SPLITS_EXACT};
   u64 all = 1;
   const splits_func *f = &t.model->fn[src->main.i];
   for (u32 i = 0; f->known && i < func_get(src, src->main)->body.n; i++) {
@@ -220,9 +228,13 @@ static void hold_program(u64 seed) {
     t.instr[t.n] = i, t.nways[t.n] = f->v[i].nways, all *= t.nways[t.n++];
   }
   search_auto r;
-  if (getenv("SHOW")) printf("program %u: %u operators, %u assignments, tp=%u mb=%u %s\n", (u32)seed, t.n, (u32)all, ways, mb, !train ? "inference" : so.optim.kind == OPTIM_ADAM ? "adam" : "sgd");
+  if (getenv("SHOW"))
+    printf("program %u: %u operators, %u assignments, tp=%u mb=%u %s\n", (u32)seed, t.n, (u32)all, ways, mb,
+           !train                        ? "inference"
+           : so.optim.kind == OPTIM_ADAM ? "adam"
+                                         : "sgd");
   if (all <= ASSIGNMENTS && CHECK_MSG(search_auto_run(t.pl, a, m, &(cost_opts){0}, &so, &(auto_opts){0}, &r),
-                                "%s", diag_render(c, a))) {
+                                      "%s", diag_render(c, a))) {
     i64 best = INT64_MAX, estimate = 0, of_best = 0;
     u32 best_way[OPS + 1] = {0};
     for (bool more = true; more;) {
@@ -231,7 +243,10 @@ static void hold_program(u64 seed) {
         may = may && may_divide(&f->v[t.instr[k]], &f->v[t.instr[k]].way[t.way[k]], &s);
       const i64 ps = may ? try_assignment(&t, &o, &terms, &estimate) : -1;
       tried += ps >= 0;
-      if (ps >= 0 && getenv("ALL")) {for (u32 k = 0; k < t.n; k++) printf("%u ", t.way[k]); printf(": %lld est %lld\n",(long long)ps,(long long)estimate);}
+      if (ps >= 0 && getenv("ALL")) {
+        for (u32 k = 0; k < t.n; k++) printf("%u ", t.way[k]);
+        printf(": %lld est %lld\n", (long long)ps, (long long)estimate);
+      }
       if (ps >= 0 && ps < best) best = ps, of_best = estimate, memcpy(best_way, t.way, sizeof best_way);
       u32 k = 0;
       while (k < t.n && ++t.way[k] == t.nways[k]) t.way[k++] = 0;
@@ -240,7 +255,9 @@ static void hold_program(u64 seed) {
     if (best < r.time_ps) {
       faster++, worst = MAX(worst, (double)r.time_ps / (double)best);
       if (getenv("SHOW")) {
-        printf("FASTER %lld (estimate %lld) than %lld (estimate %lld, %s):", (long long)best, (long long)of_best, (long long)r.time_ps,(long long)r.plan.time_ps, r.automatic ? "automatic" : "hybrid");
+        printf("FASTER %lld (estimate %lld) than %lld (estimate %lld, %s):", (long long)best,
+               (long long)of_best, (long long)r.time_ps, (long long)r.plan.time_ps,
+               r.automatic ? "automatic" : "hybrid");
         for (u32 k = 0; k < t.n; k++) {
           const splits_instr *x = &f->v[t.instr[k]];
           const splits_way *w = &x->way[best_way[k]];
@@ -248,7 +265,10 @@ static void hold_program(u64 seed) {
         }
         printf("   answer:");
         for (u32 k = 0; r.automatic && k < r.plan.nrows; k++)
-          printf(" %s", r.plan.row[k].whole ? "whole" : r.plan.row[k].sum ? "sum" : r.plan.row[k].letter ? r.plan.row[k].letter : "follows");
+          printf(" %s", r.plan.row[k].whole    ? "whole"
+                        : r.plan.row[k].sum    ? "sum"
+                        : r.plan.row[k].letter ? r.plan.row[k].letter
+                                               : "follows");
         printf("\n");
       }
     }

@@ -53,6 +53,7 @@ void policy_auto_free(splitter *x) {
 typedef struct {
   u32 n;
   i64 *time_ps, *fixed, *kept; // by layer
+  i64 wide_ps, wide_fixed;     // of what lies on all places, on all of them
 } layers;
 
 static i64 memory_of(const hybrid_opts *o) {
@@ -79,7 +80,7 @@ static i64 end_ps(const hybrid_opts *o, i64 weights) {
 
 // Elements of weights by what they take: of those that the states of the optimizer belong to.
 static i64 weights_of(const hybrid_opts *o, const layers *l) {
-  i64 fixed = 0;
+  i64 fixed = l->wide_fixed;
   for (u32 k = 0; k < l->n; k++) fixed += l->fixed[k];
   const strategy *s = &o->s;
   const double d = s->dp.n, states = o->optim.kind == OPTIM_ADAM || o->optim.kind == OPTIM_ADAMW ? 6 : 2;
@@ -88,54 +89,78 @@ static i64 weights_of(const hybrid_opts *o, const layers *l) {
   return (i64)((double)fixed / each / s->pp.n);
 }
 
-// Cuts layers into stages. False: they do not fit, by the bytes of *need.
-static bool cut(const hybrid_opts *o, arena *a, const layers *l, auto_plan *out) {
+// What stands before the first call and behind the last one is of their layers, or on all places. What is kept of it there goes with
+// the layers that are beside it in any case.
+static layers layers_of(const strategy *s, const splits_by_layer *x) {
+  layers l = {MAX(x->n, 1), x->time_ps, x->fixed, x->kept, 0, 0};
+  const bool wide = policy_is_interlaced(s);
+  const i64 ps[] = {x->time_ps[x->n], x->time_ps[x->n + 1]}, fixed[] = {x->fixed[x->n], x->fixed[x->n + 1]},
+            kept[] = {x->kept[x->n], x->kept[x->n + 1]};
+  if (!x->n) l.time_ps[0] = l.fixed[0] = l.kept[0] = 0;
+  for (u32 k = 0; k < 2; k++) {
+    const u32 at = k ? l.n - 1 : 0;
+    l.kept[at] += wide ? kept[k] / s->pp.n : kept[k];
+    if (wide)
+      l.wide_ps += ps[k], l.wide_fixed += fixed[k];
+    else
+      l.time_ps[at] += ps[k], l.fixed[at] += fixed[k];
+  }
+  return l;
+}
+
+// Cuts layers into stages, as memory allows under the schedule. False: they do not fit, by the bytes of *need.
+static bool cut(planner *pl, const hybrid_opts *o, arena *a, const layers *l, auto_plan *out) {
   const strategy *s = &o->s;
   const i64 have = memory_of(o);
-  i64 sum = 0, fixed = 0, kept = 0;
-  for (u32 k = 0; k < l->n; k++) sum += l->time_ps[k], fixed += l->fixed[k], kept += l->kept[k];
+  const u32 n = s->pp.n, *alive = policy_alive(pl, a, o, s);
+  i64 sum = 0, wide = l->wide_ps / n;
   out->layers = s->layers;
-  if (s->pp.n == 1) {
-    out->bytes = fixed + kept;
-    out->time_ps = sum * s->mb.n;
-    return out->bytes <= have;
-  }
-  const balance_devices dev = {s->pp.n, have};
+  for (u32 k = 0; k < l->n; k++) sum += l->time_ps[k];
+  u32 *place = NEWN(a, u32, n), *kind = ZNEWN(a, u32, n), *part = NEWN(a, u32, n);
+  i64 *memory = NEWN(a, i64, n), *work = ZNEWN(a, i64, l->n + 1);
+  for (u32 q = 0; q < n; q++)
+    place[q] = q, memory[q] = have == INT64_MAX ? INT64_MAX / 2 : have - l->wide_fixed / n;
   const i64 *const time[] = {l->time_ps};
-  balance_line in = {.nlayers = l->n,
-                     .nkinds = 1,
-                     .kind = &dev,
-                     .time_ps = time,
-                     .fixed_bytes = l->fixed,
-                     .kept_bytes = l->kept,
-                     .micro = s->mb.n,
-                     .stages = s->pp.n};
-  balance_cuts cuts;
-  bool fits = balance_stages(a, &in, &cuts) == BALANCE_OK;
-  if (!fits) in.fixed_bytes = in.kept_bytes = NULL;
-  if (!fits && balance_stages(a, &in, &cuts) != BALANCE_OK) return false;
-  u32 *part = NEWN(a, u32, s->pp.n);
-  for (u32 q = 0, at = 0; q < s->pp.n; at = cuts.end[q++]) {
-    i64 own = 0;
+  balance_passes in = {.nlayers = l->n,
+                       .nkinds = 1,
+                       .nplaces = n,
+                       .nchunks = 1,
+                       .kind = kind,
+                       .place = place,
+                       .time_ps = time,
+                       .micro = s->mb.n,
+                       .alive = alive,
+                       .memory_bytes = memory,
+                       .fixed_bytes = l->fixed,
+                       .kept_bytes = l->kept,
+                       .work_bytes = work};
+  balance_chunked cuts;
+  if (!alive) return false;
+  bool fits = balance_chunks(a, &in, &cuts) == BALANCE_OK;
+  if (!fits) in.memory_bytes = NULL;
+  if (!fits && balance_chunks(a, &in, &cuts) != BALANCE_OK) return false;
+  for (u32 q = 0, at = 0; q < n; at = cuts.end[q++]) {
+    i64 own = l->wide_fixed / n;
     part[q] = cuts.end[q] - at;
-    for (u32 k = at; k < cuts.end[q]; k++) own += l->fixed[k] + l->kept[k] * MIN(s->pp.n - q, s->mb.n);
+    for (u32 k = at; k < cuts.end[q]; k++) own += l->fixed[k] + l->kept[k] * alive[q];
     out->bytes = MAX(out->bytes, own);
   }
-  if (!o->keep_layers && !s->layers.nparts && s->v.n == 1)
-    out->layers = (choice_value){.nparts = s->pp.n, .part = part};
-  out->time_ps = cuts.total_ps;
+  if (n > 1 && !o->keep_layers && !s->layers.nparts && s->v.n == 1)
+    out->layers = (choice_value){.nparts = n, .part = part};
+  out->time_ps = sum + (s->mb.n - 1) * cuts.longest_ps + (s->mb.n + n - 1) * wide;
   return fits;
 }
 
 static bool try_choice(const splits_prices *p, const splits_terms *t, const splits_answer *s, u32 pick,
                        const hybrid_opts *o, arena *a, auto_plan *out) {
-  layers l, all;
+  const splits_by_layer by = splits_layers(p, t, s, pick, a);
+  const layers l = layers_of(&o->s, &by);
   out->bytes = 0;
-  l.n = splits_layers(p, t, s, pick, a, &l.time_ps, &l.fixed, &l.kept);
-  const bool fits = cut(o, a, &l, out);
+  const bool fits = cut(p->m->pl, o, a, &l, out);
   splits_terms here = *t; // as if everything lay on the device
   here.offload = 0;
-  all.n = splits_layers(p, &here, s, pick, a, &all.time_ps, &all.fixed, &all.kept);
+  const splits_by_layer there = splits_layers(p, &here, s, pick, a);
+  const layers all = layers_of(&o->s, &there);
   out->time_ps += end_ps(o, weights_of(o, &all));
   return fits;
 }
@@ -200,6 +225,15 @@ static const like *like_of(splitter *x, const hybrid_opts *o) {
   return kept;
 }
 
+static u32 most_alive(const splitter *x, const hybrid_opts *o) {
+  arena *tmp = arena_new();
+  const u32 *alive = policy_alive(x->pl, tmp, o, &o->s);
+  u32 most = 1;
+  for (u32 q = 0; alive && q < o->s.pp.n; q++) most = MAX(most, alive[q]);
+  arena_free(tmp);
+  return most;
+}
+
 static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_limits *l) {
   const strategy *s = &o->s;
   static const like none;
@@ -214,7 +248,7 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_lim
                         .ways = s->tp.n,
                         .data = s->dp.n,
                         .micro = s->mb.n,
-                        .held = o->train ? MIN(s->pp.n, s->mb.n) : 1,
+                        .held = most_alive(x, o),
                         .zero = s->zero.n,
                         .offload = (u8)s->offload.n,
                         .materialise = (materialise_way)s->materialise.n,
