@@ -716,6 +716,10 @@ typedef struct {
 // For the degrees, microbatches and storage of a settled strategy with tp > 1, on the machine of o->k: the fastest
 // split, whether it fits or not. False: there is none (an operator in a function that is not read; no price).
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
+// Of a program of few operators, all in main: the plans that are fastest by estimates, of all assignments, the fastest first; at most
+// so many. How many; 0: there are more operators.
+enum { AUTO_FEW = 8 };
+u32 policy_auto_few(splitter *x, arena *a, const hybrid_opts *o, u32 most, auto_plan *out);
 // The fastest that fits the memory of o, less o->least_bytes; else the smallest.
 bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
 // Do the rules allow plans that split nothing over so many ranks? out: what is computed again; stages as the strategy says.

@@ -6,7 +6,8 @@
 #include "search/internal.h"
 #include <stdlib.h>
 
-enum { SIMULATED = 12, FITTED = 8 }; // plans that are simulated; splits that are sought again to fit
+// Degrees of which plans are simulated; splits that are sought again to fit; plans of a program of few operators, for each degrees
+enum { SIMULATED = 12, FITTED = 8, FEW = 64 };
 
 typedef struct {
   strategy s;
@@ -189,6 +190,18 @@ static bool has_degrees_of_best(const finding *x, const candidate *c) {
   return !strategy_compare(&best, &c->s);
 }
 
+// What the estimate does not know is a large part of a program of few operators: more of its assignments are simulated.
+static void try_few(finding *x, const candidate *c) {
+  auto_plan *v = NEWN(x->a, auto_plan, FEW);
+  const hybrid_opts h = options(x, &c->s);
+  const u32 n = c->s.tp.n < 2 ? 0 : policy_auto_few(x->x, x->a, &h, FEW, v);
+  for (u32 k = 0; k < n; k++) {
+    candidate other = {c->s, v[k]};
+    other.s.layers = v[k].layers;
+    if (v[k].fits) try_plan(x, &other);
+  }
+}
+
 // In the order of estimates: the first of those that do not fit are made to, the others are left out.
 static void try_all(finding *x) {
   u32 n = 0, fitted = 0;
@@ -198,12 +211,13 @@ static void try_all(finding *x) {
       x->v[n++] = c;
   }
   qsort(x->v, n, sizeof *x->v, by_estimate);
-  for (u32 k = 0; k < n && x->r->simulated < SIMULATED; k++) {
+  for (u32 k = 0, done = 0; k < n && done < SIMULATED; k++, done++) {
     candidate *c = &x->v[k];
+    try_few(x, c);
     c->s.layers = c->plan.layers;
     const i64 over = try_plan(x, c);
     if (over > 0 && fitted++ < 2 * FITTED && make_fit(x, c, over))
-      c->s.layers = c->plan.layers, try_plan(x, c);
+      c->s.layers = c->plan.layers, try_plan(x, c), done++;
   }
 }
 

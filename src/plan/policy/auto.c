@@ -9,6 +9,7 @@
 #include "plan/splits_ops.h"
 #include "plan/splits_rules.h"
 #include <math.h>
+#include <stdlib.h>
 
 enum { MARKED_WORDS = 8, PRICES = 11, HALVINGS = 5 };
 enum { FRONT_STATES = 2048, FRONT_POINTS = 256, FRONT_STEPS = 1 << 16 };
@@ -329,6 +330,60 @@ static bool solve(splitter *x, arena *a, const hybrid_opts *o, const splits_limi
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
   *out = (auto_plan){.layers = o->s.layers};
   return solve(x, a, o, &(splits_limits){.fastest = true}, out);
+}
+
+// ---- few operators ------------------------------------------------------------------------------------------
+enum { ASSIGNMENTS = 1 << 16 };
+
+static int by_time(const void *x, const void *y) {
+  const splits_choice *p = x, *q = y;
+  if (p->time_ps != q->time_ps) return p->time_ps < q->time_ps ? -1 : 1;
+  return p->bytes != q->bytes ? (p->bytes < q->bytes ? -1 : 1) : 0;
+}
+
+// All assignments that have a price, the fastest first. NULL: too many.
+static splits_choice *all_choices(arena *a, const splits_problem *p, u32 *n) {
+  u64 all = 1;
+  for (u32 k = 0; k < p->nops && all <= ASSIGNMENTS; k++) all *= p->op[k].noptions;
+  if (all > ASSIGNMENTS) return NULL;
+  splits_choice *v = NEWN(a, splits_choice, all + 1);
+  *n = 0;
+  for (u64 at = 0; at < all; at++) {
+    u16 *option = NEWN(a, u16, p->nops + 1);
+    u64 left = at;
+    for (u32 k = p->nops; k-- > 0; left /= p->op[k].noptions) option[k] = (u16)(left % p->op[k].noptions);
+    v[*n].option = option;
+    *n += splits_price(p, option, &v[*n].time_ps, &v[*n].bytes);
+  }
+  qsort(v, *n, sizeof *v, by_time);
+  return v;
+}
+
+u32 policy_auto_few(splitter *x, arena *a, const hybrid_opts *o, u32 most, auto_plan *out) {
+  const prog *src = planner_source(x->pl);
+  const func_info *m = func_get(src, src->main);
+  const splits_terms t = terms_of(x, o, &(splits_limits){.fastest = true});
+  const solved *y = solved_of(x, o, &t);
+  u32 operators = 0, n;
+  for (u32 i = 0; i < m->body.n; i++) {
+    if (m->body.v[i].op == OP_call) return 0;
+    operators += !x->m->fn[src->main.i].v[i].fixed;
+  }
+  if (!y->answer || operators > AUTO_FEW) return 0;
+  const u32 nf = planner_funcs(x->pl);
+  splits_answer s = {.fn = arena_dup(a, y->answer->fn, sizeof *s.fn * (nf + 1))};
+  splits_sheet *sheet = &s.fn[src->main.i];
+  s.main = sheet;
+  sheet->s.v = all_choices(a, &sheet->p, &n);
+  if (!sheet->s.v) return 0;
+  sheet->s.n = n = MIN(n, most);
+  for (u32 k = 0; k < n; k++) {
+    out[k] = (auto_plan){.exact = true, .layers = o->s.layers};
+    out[k].fits = try_choice(&y->p, &t, &s, k, o, a, &out[k]);
+    take_rows(&y->p, &s, k, a, &out[k]);
+    if (x->rules) out[k].splits.nagain = splits_rules_again(x->rules, a, &out[k].splits.again);
+  }
+  return n;
 }
 
 // The whole front, where there are few steps to it. Else bytes at a price: the least price at which the best split fits, by factors of
