@@ -50,42 +50,48 @@ static i64 best_cut(const setting *s, strategy *of, u32 stages, u32 *best) {
   }
 }
 
-static void hold_rows(const char *model, i64 batch, i64 seq, u32 layers, u32 pp, u32 mb) {
+static void show(const setting *s, const char *row, const strategy *automatic, u32 stages, const i64 *ps,
+                 const u32 *best) {
+  arena *a = arena_new();
+  const hybrid_opts o = {
+      .s = *automatic, .train = true, .optim = optim_default(OPTIM_SGD), .k = s->k, .memory_bytes = -1};
+  const plan *pn = policy_hybrid(s->pl, a, &o);
+  printf("  %-16s auto %8.1f us (%s), cost %8.1f, best %8.1f by", row, (double)ps[0] / 1e6,
+         pn ? sym_str(s->c, pn->name) : "", (double)ps[1] / 1e6, (double)ps[2] / 1e6);
+  for (u32 k = 0; k < stages; k++) printf(" %u", best[k]);
+  printf("\n");
+  arena_free(a);
+}
+
+// exact: of rows that put layers on all places, or two replicas on each, which no formula of balance/ says.
+static void hold_rows(const char *model, i64 batch, i64 seq, u32 layers, u32 pp, u32 mb, bool exact) {
   setting s = {.c = ctx_new(), .a = arena_new(), .layers = layers};
   prog *src = front_load(s.c, model, &(front_opts){.batch = batch, .seq = seq, .loss = true});
   machine *m = machine_load(s.c, s.a, "1x4 v100");
   if (!CHECK_MSG(src && m, "%s", diag_render(s.c, s.a))) test_leave();
   s.pl = planner_new(src), s.k = cost_model_new(s.c, s.a, m, NULL);
+  u32 looked = 0;
   for (u32 i = 0; sched_row_of(i); i++) {
     const sched_row *row = sched_row_of(i);
     strategy of = strategy_default();
-    of.pp.n = pp, of.mb.n = mb, of.schedule.n = i;
-    of.v.n = row->chunks == CHUNKS_ANY         ? (strcmp(row->name, "zb-h1") ? 2 : 1)
-             : row->placement == PLACED_PASSES ? 1
-                                               : row->chunks;
-    const u32 stages = pp * of.v.n;
-    u32 best[8];
+    of.pp.n = pp, of.mb.n = mb, of.schedule.n = i, of.v.n = MAX(row->chunks, 1);
+    if (row->chunks == CHUNKS_ANY && row->ahead == AHEAD_OTHER) of.v.n = 2;
+    if (row->placement == PLACED_PASSES) continue; // its layers are alike
     strategy automatic = of;
-    automatic.layers = choice_default(CHOICE_layers);
-    automatic.layers.n = 0;
-    const i64 cost = step_of(&s, &automatic);
-    for (u32 w = 0; !choice_is(CHOICE_layers, automatic.layers, "auto") && w < 8; w++) automatic.layers.n = w;
-    const i64 got = step_of(&s, &automatic), least = best_cut(&s, &of, stages, best);
-    if (getenv("SHOW")) {
-      printf("%-18s pp=%u mb=%u auto %9.1f us, best %9.1f us: %.3f, cost %.3f; best", row->name, pp, mb,
-             (double)got / 1e6, (double)least / 1e6, (double)got / (double)least,
-             (double)cost / (double)least);
-      for (u32 k = 0; k < stages && least >= 0; k++) printf(" %u", best[k]);
-      arena *a = arena_new();
-      const hybrid_opts o = {
-          .s = automatic, .train = true, .optim = optim_default(OPTIM_SGD), .k = s.k, .memory_bytes = -1};
-      const plan *pn = policy_hybrid(s.pl, a, &o);
-      if (pn) printf(", auto %s", sym_str(s.c, pn->name));
-      printf("\n");
-      diag_clear(s.c);
-      arena_free(a);
-    }
+    i64 ps[3] = {-1, step_of(&s, &of), -1};
+    u32 best[8];
+    while (!choice_is(CHOICE_layers, automatic.layers, "auto")) automatic.layers.n++;
+    ps[0] = step_of(&s, &automatic), ps[2] = best_cut(&s, &of, pp * of.v.n, best);
+    if (ps[2] < 0) continue; // not of so many places
+    looked++;
+    if (getenv("SHOW")) show(&s, row->name, &automatic, pp * of.v.n, ps, best);
+    const bool border =
+        row->placement == PLACED_WIDE || (row->placement == PLACED_BOTH && strcmp(row->name, "gems"));
+    CHECK_MSG(ps[0] >= ps[2], "%s: not all cuts were tried", row->name);
+    if (exact && border)
+      CHECK_MSG(ps[0] == ps[2], "%s: %lld ps for %lld", row->name, (long long)ps[0], (long long)ps[2]);
   }
+  CHECK(looked > 12);
   planner_free(s.pl);
   prog_free(src);
   arena_free(s.a);
@@ -93,7 +99,7 @@ static void hold_rows(const char *model, i64 batch, i64 seq, u32 layers, u32 pp,
 }
 
 TEST(layers_are_cut_as_well_as_can_be) {
-  hold_rows("gpt2:layers=6,hidden=256,heads=4,vocab=8000", 16, 64, 6, 2, 4);
-  hold_rows("gpt2:layers=6,hidden=256,heads=4,vocab=40000", 16, 64, 6, 2, 4);
-  hold_rows("gpt2:layers=8,hidden=256,heads=4,vocab=40000", 24, 128, 8, 3, 6);
+  hold_rows("gpt2:layers=6,hidden=256,heads=4,vocab=8000", 16, 64, 6, 2, 4, true);
+  hold_rows("gpt2:layers=6,hidden=256,heads=4,vocab=40000", 16, 64, 6, 2, 4, true);
+  hold_rows("gpt2:layers=8,hidden=256,heads=4,vocab=40000", 24, 128, 8, 3, 6, false);
 }
