@@ -412,3 +412,29 @@ TEST(no_hybrid_is_faster) {
   hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, two, "tp=2,4 zero=0", SPLITS_MCMC);
   hold_model("t5-small:layers=2,hidden=64,heads=4,vocab=256", 4, 16, one, "tp=4 mb=1,2 zero=0", SPLITS_MCMC);
 }
+
+// Which degrees are split does not depend on which bounds threads happen to know of points.
+TEST(threads_change_nothing) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  prog *src = front_load(c, "gpt2:layers=4,hidden=64,heads=4,vocab=256",
+                         &(front_opts){.batch = 16, .seq = 16, .loss = true});
+  machine *m = machine_load(c, a, "2x4 v100 nvlink=100GB/s ib=100Gb/s");
+  REQUIRE(src && m);
+  search_auto r[4];
+  for (u32 k = 0; k < COUNT_OF(r); k++) {
+    planner *pl = planner_new(src);
+    const search_opts o = {
+        .train = true, .batch = 16, .optim = optim_default(OPTIM_ADAM), .top = 1, .threads = (int)k + 1};
+    const bool ok = search_auto_run(pl, a, m, &(cost_opts){0}, &o, &(auto_opts){.proposals = 500}, &r[k]);
+    planner_free(pl);
+    if (!CHECK_MSG(ok, "%s", diag_render(c, a))) break;
+    CHECK_EQ_I64(r[k].degrees, r[0].degrees);
+    CHECK_EQ_I64(r[k].simulated, r[0].simulated);
+    CHECK_EQ_I64(r[k].time_ps, r[0].time_ps);
+    CHECK_EQ_I64(r[k].inexact, r[0].inexact);
+  }
+  prog_free(src);
+  arena_free(a);
+  ctx_free(c);
+}
