@@ -52,7 +52,8 @@ static i64 key_of(const layer_list *l) {
 // Bytes of each layer on a rank. NULL: not known.
 static const double *kept_of_layers(const balance *b, const layer_list *l) {
   hybrid_opts h = *b->o;
-  h.s = strategy_default(), h.said = NULL, h.no_order = true;
+  h.s = strategy_default(), h.said = NULL, h.no_order = true,
+  h.splits = NULL; // figures are kept by the strategy
   h.s.tp = b->s->tp, h.s.mb.n = b->s->mb.n * b->s->dp.n;
   strategy_take_stages(&h.s, b->s, h.train);
   const planner_key key = {KEPT_BYTES, h.s, {key_of(l)}, auto_training(b), cost_model_serial(b->o->k)};
