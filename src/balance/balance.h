@@ -83,7 +83,8 @@ i64 balance_cap(i64 memory_bytes, i64 fixed_bytes, i64 each_bytes);
 //   s_i   = send_ps of the cut behind it, between its kind and the next one's; it runs beside the stages
 //   tau   = max over all t_i and s_i: the bottleneck
 //   total = (micro - 1) tau + sum t_i + sum s_i: the time of a step
-//   bytes = sum of fixed_bytes + min(N - i, micro) * sum of kept_bytes of its layers <= memory_bytes[k]: 1F1B
+//   bytes = sum of fixed_bytes + a_i * sum of kept_bytes of its layers <= memory_bytes[k], with a_i = min(N - i, micro) as of 1F1B,
+//           or as `alive` has it
 typedef struct {
   u32 count; // devices
   i64 memory_bytes;
@@ -103,7 +104,9 @@ typedef struct {
   const i64 *kept_bytes;     // by layer: what the backward of one microbatch needs; NULL: nothing
   u32 micro;                 // microbatches, one or more; the total of any plan must be below 2^62
   u32 stages;                // exactly so many; 0: any number
-  balance_send *send;        // NULL: sends take no time. Asked for every cut and pair of kinds, once
+  const u32
+      *alive; // microbatches under way, by stages from this one to the last, less one; NULL: those of 1F1B
+  balance_send *send; // NULL: sends take no time. Asked for every cut and pair of kinds, once
   const void *arg;
   balance_aim aim;
 } balance_line;

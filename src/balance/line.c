@@ -26,8 +26,8 @@ static void find_fits(line *l) {
   l->start = NEWN(l->tmp, u16, n), l->end = NEWN(l->tmp, u16, n);
   for (u32 d = 1; d <= l->nkept; d++)
     for (u32 k = 0; k < l->K; k++)
-      windows(fixed, kept, d, in->kind[k].memory_bytes, l->L, l->fit_start + row_at(l, d, k),
-              l->fit_end + row_at(l, d, k));
+      windows(fixed, kept, in->alive ? in->alive[d - 1] : d, in->kind[k].memory_bytes, l->L,
+              l->fit_start + row_at(l, d, k), l->fit_end + row_at(l, d, k));
 }
 
 static void find_sends(line *l) {
@@ -56,7 +56,7 @@ u64 line_open(line *l, arena *tmp, const balance_line *in) {
     devices += in->kind[k].count;
   }
   l->most = (u32)MIN(l->most, devices);
-  l->nkept = MAX(MIN(l->most, in->micro), 1);
+  l->nkept = MAX(in->alive ? l->most : MIN(l->most, in->micro), 1);
   u64 rows = (u64)l->nkept * l->K * (l->L + 1);
   if (states > STATES_MAX || rows > CELLS_MAX) return MAX(states, rows);
   l->time = NEWN(tmp, i64, (size_t)l->K * (l->L + 1));

@@ -571,6 +571,7 @@ typedef struct {
   bool no_order;               // the plan's sequences are left out: plan_line and plan_apply make them
   const schedule_files *files; // NULL: a file that the strategy names is read
   const plan_splits *splits;   // NULL: as the strategy says
+  bool keep_layers;            // policy_auto: stages are those of the strategy, whatever their times
   i64 least_bytes;             // policy_auto_within: taken off the memory for what estimates do not know
   cost_model *k;               // what `auto` asks how long things take; NULL: `auto` is refused
   i64 memory_bytes;            // ... and how much there is: of every rank; 0: its device's own, -1: no limit
@@ -715,13 +716,23 @@ typedef struct {
 // For the degrees, microbatches and storage of a settled strategy with tp > 1, on the machine of o->k: the fastest
 // split, whether it fits or not. False: there is none (an operator in a function that is not read; no price).
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
+// Of a program of few operators, all in main: the plans that are fastest by estimates, of all assignments, the fastest first; at most
+// so many. How many; 0: there are more operators.
+enum { AUTO_FEW = 8 };
+u32 policy_auto_few(splitter *x, arena *a, const hybrid_opts *o, u32 most, auto_plan *out);
 // The fastest that fits the memory of o, less o->least_bytes; else the smallest.
 bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
+// Do the rules allow plans that split nothing over so many ranks? out: what is computed again; stages as the strategy says.
+bool policy_auto_whole(const splitter *x, arena *a, u32 ways, auto_plan *out);
 // Of degrees for which there was none: says which operator the rules leave no way. False: it was not for that.
 bool policy_auto_tell(const splitter *x);
 // Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or
 // deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);
+// By place of the pipeline: microbatches whose activations it keeps at once when it has most, under the schedule of a settled
+// strategy (plan_live); of several stages on a place their mean, rounded up; without a backward none. What estimates of memory
+// count with. NULL: there is no such schedule.
+const u32 *policy_alive(planner *pl, arena *a, const hybrid_opts *o, const strategy *s);
 // Has the schedule of a settled strategy the sizes that its row asks for? Else a diagnostic. Files are not asked.
 bool policy_schedule_fits(ctx *c, const strategy *s, bool train);
 const char *policy_schedule_name(u32 i);                 // NULL past the last

@@ -507,26 +507,26 @@ static bool is_on_whole(const prog *p, const law *l, const law_dim *d, const lay
   return false;
 }
 
-// Does an operand arrive split where the law needs it whole?
-static bool needs_whole(const sharding *s, const law *l, const layout *have) {
+// Does the plan say what the axis does in the instruction?
+static bool is_said(const sharding *s, const instr *in, u8 axis) {
+  const choice_list *per = &s->x->choices[in->origin];
+  for (u32 i = 0; i < per->n; i++)
+    if (per->v[i].axis == axis && !per->v[i].weak) return true;
+  return false;
+}
+
+// Does an operand arrive split where the law needs it whole, by an axis of which the plan says nothing there?
+static bool needs_whole(const sharding *s, const instr *in, const law *l, const layout *have) {
   const space *sp = s->x->p->sp;
   for (u32 k = 0; k < l->nopd; k++) {
     if (is_free(have[k])) continue;
     const layout_info *li = layout_get(sp, have[k]);
     for (u32 i = 0; i < li->nsplit; i++) {
       const lay_split *sl = &li->split[i];
-      if (axis_get(sp, sl->axis)->temporal) continue;
+      if (axis_get(sp, sl->axis)->temporal || is_said(s, in, sl->axis)) continue;
       if (is_on_whole(s->x->p, l, &l->opd[k].dim[sl->dim], sl)) return true;
     }
   }
-  return false;
-}
-
-// Does the plan say that it is not split, by whatever axis?
-static bool is_said_whole(const sharding *s, const instr *in) {
-  const choice_list *per = &s->x->choices[in->origin];
-  for (u32 i = 0; i < per->n; i++)
-    if (per->v[i].letter == WHOLE) return true;
   return false;
 }
 
@@ -569,8 +569,7 @@ static void shard_instr(sharding *s, u32 index) {
     stored[k] = s->stored[sv];
     have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, as_summed(s, sv));
   }
-  func decomposed =
-      needs_whole(s, l, have) && !is_said_whole(s, in) ? planner_decompose(x->pl, s->src, index) : (func){0};
+  func decomposed = needs_whole(s, in, l, have) ? planner_decompose(x->pl, s->src, index) : (func){0};
   if (decomposed.i) {
     instr call = *in;
     call.op = OP_call, call.callee = decomposed;

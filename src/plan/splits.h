@@ -20,8 +20,10 @@ typedef struct {
   const i64 *convert; // [from * nstates + to], ps; below 0: there is no way
   const i64 *bytes;   // [state]: kept from the forward to the backward, of a weight stored; NULL: nothing
   bool gradient;      // a gradient comes back, at the same prices
-  bool weight;        // lies as the first that reads it needs it
-  const i64 *settle;  // of a weight, [state of its gradient]: ps to make the gradient complete
+  bool weight;        // lies as the first that reads it needs it, whole where that is summands
+  const i64 *
+      settle; // of a weight, [state of its gradient, or nstates if there is none][where it lies]: ps of all that comes of
+      // the gradient; below 0: there is no way
 } splits_tensor;
 typedef struct {
   i64 time_ps, bytes; // 0 or more
@@ -50,7 +52,7 @@ typedef struct {
 // made, once for all readers in the same state; summands are summed for the first reader that does not take summands, and
 // converted from there for later ones. The backward converts what it reads of the forward once more. Gradients of a tensor are
 // added in the order of its readers: two sums stay one; beside pieces everything becomes pieces, those that came first;
-// else both are whole. The result is converted to the state that the maker needs.
+// else both are whole. The result is converted to the state that the maker needs, or settled.
 typedef struct {
   i64 time_ps, bytes;
   const u16 *option; // by operator

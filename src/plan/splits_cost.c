@@ -4,8 +4,8 @@
 // Idea: an operator's form is written into a program of prices with the layouts that a way gives its values, and every
 // instruction is asked for its price, as `heddle sim` asks. Conversions are the cheapest chains that a plan would write.
 #include "cost/cost.h"
+#include "plan/splits_live.h"
 #include "plan/splits_ops.h"
-#include <math.h>
 
 enum { ALL_BACK = 2 };
 typedef struct {
@@ -34,12 +34,6 @@ bool splits_prices_open(splits_prices *x, const splits_model *m, cost_model *k, 
 void splits_prices_close(splits_prices *x) {
   prog_free(x->p);
   arena_free(x->a);
-}
-
-static i64 slowest(const splits_prices *x, u32 n) {
-  i64 most = 0;
-  for (u32 i = 0; i < n; i++) most = MAX(most, x->ps[i]);
-  return most;
 }
 
 static layout layout_of_form(const splits_prices *x, const splits_instr *i, value v, const class_split *c,
@@ -123,86 +117,9 @@ static bool price_form(splits_prices *x, const splits_instr *i, const class_spli
     if (op_row_of((opcode)in->op)->flags & OPF_META) continue;
     const u32 n = cost_instr(x->k, x->p, of, &of->body.v[made - 1], x->all, x->ps);
     if (!n) return false;
-    ps[j >= i->nforward] += slowest(x, n);
+    ps[j >= i->nforward] += splits_slowest(x, n);
   }
   return true;
-}
-
-// ---- states and conversions -------------------------------------------------------------------------------
-static u8 state_of(splits_lies *s, layout l) {
-  for (u32 k = 0; k < s->n; k++)
-    if (s->lay[k].i == l.i) return (u8)k;
-  if (s->n == LIES_MOST) return LIES_NONE;
-  s->lay[s->n] = l;
-  return (u8)s->n++;
-}
-
-// As the plan deals out the batch, and nothing else.
-static layout dealt(const splits_prices *x, func fn, value v) {
-  const prog *src = x->m->pl->src;
-  const shape *s = &val_type(src, func_get(src, fn), v)->s;
-  const i64 parts = x->time ? axis_size(x->p->sp, x->time) : 1;
-  for (u32 d = 0; x->time && d < s->nd; d++) {
-    u32 id[16], n = classes_dim(x->m->k, fn, v, d, id, COUNT_OF(id));
-    i64 inner = s->dim[d];
-    for (u32 j = 0; j < n; j++) {
-      const i64 e = classes_get(x->m->k, id[j])->extent;
-      inner /= e;
-      if (id[j] == x->m->batch && e % parts == 0)
-        return layout_with_split(x->p->sp, (layout){0}, x->time, (u8)d, inner * (e / parts));
-    }
-  }
-  return (layout){0};
-}
-
-static splits_lies first_lies(const splits_prices *x, func fn, value v) {
-  const layout l = dealt(x, fn, v);
-  return (splits_lies){{l, layout_with_part(x->p->sp, l, x->axis, RED_SUM)}, 2};
-}
-
-// Prices between all states, kept by shape and layouts.
-static const i64 *converts(splits_prices *x, const shape *s, const splits_lies *l) {
-  key_words key = {0};
-  key_put_bytes(x->a, &key, l->lay, sizeof *l->lay * l->n);
-  key_put_bytes(x->a, &key, s->dim, sizeof *s->dim * s->nd);
-  *vec_push(x->a, &key) = s->t;
-  const u32 at = key_find(&x->convert_keys, &key);
-  if (at) return x->converts.v[at - 1];
-  i64 *v = NEWN(x->a, i64, l->n * l->n);
-  for (u32 i = 0; i < l->n; i++)
-    for (u32 j = 0; j < l->n; j++) {
-      layout_step steps[PATH_STEPS];
-      double ps = 0;
-      const int n =
-          i == j ? 0 : plan_path(x->p, x->k, x->t.materialise, s, l->lay[i], l->lay[j], x->all, steps, &ps);
-      v[i * l->n + j] = n < 0 || !(ps < 1e18) ? -1 : (i64)llround(ps);
-    }
-  key_add(x->a, &x->convert_keys, &key);
-  *vec_push(x->a, &x->converts) = v;
-  return v;
-}
-
-static i64 local_bytes(const splits_prices *x, const shape *s, layout l) {
-  return layout_local_elems(x->p->sp, l, s->nd, s->dim) * dtype_bytes(s->t);
-}
-
-// Microbatches whose activations are on the device at a time.
-static i64 held_of(const splits_prices *x) { return x->t.offload & OFFLOAD_ACTS ? 0 : x->t.held; }
-
-// A weight with its gradient and the states of the optimizer.
-static i64 stored_bytes(const splits_prices *x, const splits_terms *t, const shape *s, layout l) {
-  const i64 elems = layout_local_elems(x->p->sp, l, s->nd, s->dim);
-  const double own = dtype_bytes(s->t);
-  double states = 0;
-  for (u32 k = 0; t->train && k < OPTIM_STATES; k++) {
-    optim_state st;
-    if (optim_state_find(&t->optim, s, k, &st))
-      states += (double)shape_bytes(&st.s) / (double)MAX(shape_elems(s), 1);
-  }
-  double each = t->offload & OFFLOAD_PARAMS ? 0 : own / (t->zero > 2 ? t->data : 1);
-  if (t->train && !(t->offload & OFFLOAD_GRADS)) each += own / (t->zero > 1 ? t->data : 1);
-  if (!(t->offload & OFFLOAD_STATES)) each += states / (t->zero > 0 ? t->data : 1);
-  return (i64)((double)elems * each);
 }
 
 // ---- one operator -----------------------------------------------------------------------------------------
@@ -246,7 +163,7 @@ static i64 apart_ps(const splits_prices *x, const splits_instr *i, u32 letter) {
   const prog *src = x->m->pl->src;
   const func_info *f = func_get(src, i->fn);
   const shape *s = &val_type(src, f, opd_of(f, &f->body.v[i->index], 0))->s;
-  const layout l = dealt(x, i->fn, opd_of(f, &f->body.v[i->index], 0));
+  const layout l = splits_dealt(x, i->fn, opd_of(f, &f->body.v[i->index], 0));
   const i64 each = layout_local_elems(x->p->sp, l, s->nd, s->dim) / MAX(i->l->letter[letter].extent, 1);
   const i64 ps = cost_over(x->k, x->p, x->all, &x->axis, 1, OP_all_reduce, each * 4, DT_F32);
   return ps < 0 ? ps : 3 * ps;
@@ -269,7 +186,7 @@ static bool states_for(sheet *s, const splits_instr *i, const splits_way *w, u8 
     const bool has = splits && has_letter(&l->opd[k], w->letter);
     const bool once = w->kind == WAY_SUM || (w->kind == WAY_INDEX && sum && !has && law_lin(l, k) == 'j');
     need[k] = once  ? LIES_SUM
-              : has ? state_of(lies, term_of(x, i, &l->opd[k], lies->lay[0], &at))
+              : has ? splits_state(lies, term_of(x, i, &l->opd[k], lies->lay[0], &at))
                     : LIES_WHOLE;
     if (need[k] == LIES_NONE) return false;
     grad[k] = !i->gradient[k]                ? LIES_NONE
@@ -282,7 +199,7 @@ static bool states_for(sheet *s, const splits_instr *i, const splits_way *w, u8 
     splits_lies *lies = &s->s->lies[in->res + k];
     const bool has = splits && has_letter(&l->res[k], w->letter);
     made[k] = w->kind == WAY_SUM || (w->kind == WAY_INDEX && !has) ? LIES_SUM
-              : has ? state_of(lies, term_of(x, i, &l->res[k], lies->lay[0], &at))
+              : has ? splits_state(lies, term_of(x, i, &l->res[k], lies->lay[0], &at))
                     : LIES_WHOLE;
     if (made[k] == LIES_NONE) return false;
   }
@@ -357,8 +274,8 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
       for (u32 k = 0; k < next->nopd; k++)
         again |= next->again[k] && opd_of(s->f, &s->f->body.v[next->index], k) == in->res;
       if (again)
-        o->bytes += held_of(x) * local_bytes(x, &val_type(x->m->pl->src, s->f, in->res)->s,
-                                             s->s->lies[in->res].lay[md[0]]);
+        o->bytes += splits_held(x) * splits_local_bytes(x, &val_type(x->m->pl->src, s->f, in->res)->s,
+                                                        s->s->lies[in->res].lay[md[0]]);
     }
   }
   return true;
@@ -383,7 +300,7 @@ static bool add_chain(sheet *s, u32 first) {
   splits_prices *x = s->x;
   s->member.n = 0;
   for (u32 i = first; i < s->f->body.n; i++)
-    if (i == first || (s->w->v[i].follows && s->w->v[i].leader == first)) *vec_push(x->a, &s->member) = i;
+    if (s->s->leader[i] == first) *vec_push(x->a, &s->member) = i;
   VEC(u32) opd = {0}, at = {0}, again = {0};
   for (u32 j = 0; j < s->member.n; j++) {
     const splits_instr *i = &s->w->v[s->member.v[j]];
@@ -391,7 +308,7 @@ static bool add_chain(sheet *s, u32 first) {
       const value v = opd_of(s->f, &s->f->body.v[i->index], k);
       const u32 def = val(s->f, v)->def;
       if (def && s->w->v[def - 1].fixed) continue;
-      if (j && def && def - 1 >= first && (def - 1 == first || s->w->v[def - 1].follows)) continue; // inside
+      if (j && def && s->s->leader[def - 1] == first) continue; // inside
       *vec_push(x->a, &opd) = v, *vec_push(x->a, &at) = s->member.v[j] << 8 | k;
       *vec_push(x->a, &again) = i->again[k];
     }
@@ -417,24 +334,31 @@ static bool add_chain(sheet *s, u32 first) {
 }
 
 // ---- functions --------------------------------------------------------------------------------------------
-// Where a function begins or ends: an operator that makes or takes one tensor in any state but a sum.
+// Where a function begins or ends: an operator that makes or takes one tensor in any state but a sum. What the model is
+// given is whole, to be cut by what reads it; its results stay in the pieces that they have.
 static splits_op gate(sheet *s, value v, bool enters) {
   splits_prices *x = s->x;
+  const bool is_main = s->s->f.i == x->m->pl->src->main.i;
   const splits_lies *l = &s->s->lies[v];
   splits_option *o = ZNEWN(x->a, splits_option, l->n + 1);
   u8 *way = NEWN(x->a, u8, l->n + 1), *code = NEWN(x->a, u8, 2 * l->n + 1);
   u32 *t = NEW(x->a, u32), n = 0;
-  const bool flows = dtype_kind_of(val_type(x->m->pl->src, s->f, v)->s.t) == DK_FLOAT && x->t.train;
+  const i64 *ends = is_main && !enters && v == s->f->rets.v[0]
+                        ? splits_endings(x, &val_type(x->m->pl->src, s->f, v)->s, l)
+                        : NULL;
+  const bool flows =
+      dtype_kind_of(val_type(x->m->pl->src, s->f, v)->s.t) == DK_FLOAT && x->t.train && !is_main;
   *t = v;
   for (u32 k = 0; k < l->n; k++) {
-    if (k == LIES_SUM) continue;
+    if (ends ? ends[k] < 0 : k == LIES_SUM || (is_main && enters && k != LIES_WHOLE)) continue;
     code[2 * k] = (u8)k, code[2 * k + 1] = flows ? (u8)k : LIES_NONE;
-    o[n] = (splits_option){.need = &code[2 * k], .made = &code[2 * k], .grad = &code[2 * k + 1]};
+    o[n] = (splits_option){
+        .time_ps = ends ? ends[k] : 0, .need = &code[2 * k], .made = &code[2 * k], .grad = &code[2 * k + 1]};
     way[n++] = (u8)k;
   }
   *vec_push(x->a, &s->way) = way, *vec_push(x->a, &s->instr) = 0;
   return (splits_op){
-      .nopd = !enters, .nres = enters, .opd = t, .res = t, .noptions = n, .option = o, .named = true};
+      .nopd = !enters, .nres = enters, .opd = t, .res = t, .noptions = n, .option = o, .named = !is_main};
 }
 
 // What backward passes read of a value, followed through views to what they show.
@@ -466,19 +390,15 @@ static void make_tensors(sheet *s, const bool *in_call) {
     const splits_lies *l = &s->s->lies[v];
     const bool param = v <= s->f->nparams, weight = param && s->f->params.v[v - 1].r == ROLE_WEIGHT;
     if (ty->tuple || !l->n) continue;
-    t[v] = (splits_tensor){.nstates = l->n, .convert = converts(x, &ty->s, l), .weight = weight};
+    t[v] = (splits_tensor){.nstates = l->n, .convert = splits_converts(x, &ty->s, l), .weight = weight};
     t[v].gradient = x->t.train && dtype_kind_of(ty->s.t) == DK_FLOAT && (!param || weight || !is_main);
-    i64 *bytes = ZNEWN(x->a, i64, l->n), *settle = ZNEWN(x->a, i64, l->n);
+    i64 *bytes = ZNEWN(x->a, i64, l->n);
     const bool keeps = weight || (x->t.again && !is_main ? param && kept[v] : kept[v] && !in_call[v]);
     for (u32 k = 0; k < l->n; k++)
-      bytes[k] =
-          weight ? stored_bytes(x, &x->t, &ty->s, l->lay[k]) : held_of(x) * local_bytes(x, &ty->s, l->lay[k]);
+      bytes[k] = weight ? splits_stored_bytes(x, &x->t, &ty->s, l->lay[k])
+                        : splits_held(x) * splits_local_bytes(x, &ty->s, l->lay[k]);
     if (keeps) t[v].bytes = bytes;
-    if (!weight) continue;
-    const i64 sum =
-        cost_over(x->k, x->p, x->all, &x->axis, 1, OP_all_reduce, local_bytes(x, &ty->s, l->lay[0]), ty->s.t);
-    settle[LIES_SUM] = sum < 0 ? -1 : sum / MAX(x->t.micro, 1);
-    t[v].settle = settle;
+    if (weight && t[v].gradient) t[v].settle = splits_settles(x, &ty->s, l);
   }
   s->s->p.tensor = t, s->s->p.ntensors = nv;
 }
@@ -511,13 +431,13 @@ static bool add_call(sheet *s, const splits_answer *answer, u32 index) {
       const layout l = of->lies[v].lay[of->way[k][with]];
       if (y->nres) {
         assert(opd.v); // one for each that is named
-        need[at] = state_of(&s->s->lies[opd.v[at]], l);
+        need[at] = splits_state(&s->s->lies[opd.v[at]], l);
         grad[at] = y->option[with].grad[0] == LIES_NONE ? LIES_NONE : need[at];
         if (need[at++] == LIES_NONE) return false;
       } else
         for (u32 r = 0; r < in->nres; r++)
           if (g->rets.v[r] == v) {
-            made[r] = state_of(&s->s->lies[in->res + r], l);
+            made[r] = splits_state(&s->s->lies[in->res + r], l);
             if (made[r] == LIES_NONE) return false;
           }
     }
@@ -534,16 +454,33 @@ static bool add_call(sheet *s, const splits_answer *answer, u32 index) {
   return of->s.n;
 }
 
+// Chains, but for those whose members rules allow different ways.
+static const u32 *leaders_of(const splits_prices *x, const splits_func *w, u32 n) {
+  u32 *leader = NEWN(x->a, u32, n + 1);
+  bool *apart = ZNEWN(x->a, bool, n + 1);
+  for (u32 i = 0; i < n && x->allowed; i++) {
+    const splits_instr *y = &w->v[i], *lead = &w->v[y->leader];
+    for (u32 k = 0; y->follows && k < lead->nways; k++) {
+      const splits_way own = way_of_follower(lead, y, &lead->way[k]);
+      apart[y->leader] |=
+          x->allowed(x->arg, lead, &lead->way[k], x->t.ways) != x->allowed(x->arg, y, &own, x->t.ways);
+    }
+  }
+  for (u32 i = 0; i < n; i++) leader[i] = w->v[i].follows && !apart[w->v[i].leader] ? w->v[i].leader : i;
+  return leader;
+}
+
 // Parameters that operators read come first, results that they make last. Their states are known at the end.
 static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, splits_sheet *out) {
   const prog *src = x->m->pl->src;
   sheet s = {.x = x, .s = out, .w = &x->m->fn[f.i], .f = func_get(src, f)};
   const bool is_main = f.i == src->main.i;
   if (!s.w->known) return false;
-  *out = (splits_sheet){.f = f, .lies = ZNEWN(x->a, splits_lies, s.f->values.n + 1)};
+  *out = (splits_sheet){
+      .f = f, .lies = ZNEWN(x->a, splits_lies, s.f->values.n + 1), .leader = leaders_of(x, s.w, s.f->body.n)};
   bool *in_call = ZNEWN(x->a, bool, s.f->values.n + 1), *used = ZNEWN(x->a, bool, s.f->values.n + 1);
   for (value v = 1; v < s.f->values.n; v++)
-    if (!val_type(src, s.f, v)->tuple) out->lies[v] = first_lies(x, f, v);
+    if (!val_type(src, s.f, v)->tuple) out->lies[v] = splits_lies_of(x, f, v);
   u32 gates = 0;
   for (u32 i = 0; i < s.f->body.n; i++) {
     const instr *in = &s.f->body.v[i];
@@ -553,7 +490,7 @@ static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, sp
       used[v] = true, in_call[v] |= in->op == OP_call;
     }
   }
-  for (u32 k = 0; k < s.f->nparams && (!is_main || true); k++)
+  for (u32 k = 0; k < s.f->nparams; k++)
     if (s.f->params.v[k].r != ROLE_WEIGHT && used[k + 1]) gates++;
   s.op.n = 0;
   for (u32 k = 0; k < gates; k++) {
@@ -562,7 +499,7 @@ static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, sp
   for (u32 i = 0; i < s.f->body.n; i++) {
     const instr *in = &s.f->body.v[i];
     const splits_instr *y = &s.w->v[i];
-    if (y->fixed || y->follows) continue;
+    if (y->fixed || out->leader[i] != i) continue;
     if (in->op == OP_call ? !add_call(&s, answer, i) : !add_chain(&s, i)) return false;
   }
   u32 at = 0;
@@ -571,10 +508,11 @@ static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, sp
     const u32 n = s.op.n;
     const splits_op op = gate(&s, k + 1, true);
     s.way.v[at] = s.way.v[n], s.way.n = s.instr.n = n;
-    s.op.v[at] = op, s.op.v[at++].named = !is_main;
+    s.op.v[at++] = op;
   }
-  for (u32 k = 0; k < s.f->rets.n && !is_main; k++) {
+  for (u32 k = 0; k < s.f->rets.n; k++) {
     const u32 def = val(s.f, s.f->rets.v[k])->def;
+    if ((!def || s.w->v[def - 1].fixed) && is_main) continue;
     if (!def || s.w->v[def - 1].fixed) return false;
     *vec_push(x->a, &s.op) = gate(&s, s.f->rets.v[k], false);
   }
@@ -622,7 +560,7 @@ u32 splits_rows(const splits_prices *x, const splits_answer *s, u32 pick, arena 
       if (!i || !y->way[k]) continue;
       const splits_way *way = &w->v[i - 1].way[y->way[k][y->s.v[of[f]].option[k]]];
       for (u32 j = i - 1; j < func_get(x->m->pl->src, (func){f})->body.n; j++) {
-        if (j != i - 1 && !(w->v[j].follows && w->v[j].leader == i - 1)) continue;
+        if (y->leader[j] != i - 1) continue;
         splits_way *own = NEW(a, splits_way);
         *own = j == i - 1 ? *way : way_of_follower(&w->v[i - 1], &w->v[j], way);
         *vec_push(a, &v) = (splits_row){{f}, j + 1, &w->v[j], own};
@@ -690,36 +628,62 @@ static i64 fixed_of(const splits_prices *x, const splits_terms *t, const splits_
       if (!y->p.tensor[v].weight || seen[v]) continue;
       seen[v] = true;
       const u32 lies = op->option[y->s.v[pick].option[k]].need[j];
-      sum += stored_bytes(x, t, &val_type(src, func_get(src, y->f), v)->s, y->lies[v].lay[lies]);
+      sum += splits_stored_bytes(x, t, &val_type(src, func_get(src, y->f), v)->s, y->lies[v].lay[lies]);
     }
   }
   arena_free(tmp);
   return sum;
 }
 
-u32 splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick, arena *a,
-                  i64 **time_ps, i64 **fixed, i64 **kept) {
-  const func_info *m = func_get(x->m->pl->src, s->main->f);
+// Main's operators by the nearest call: its number, or n + 0 before the first one and n + 1 behind the last one.
+static u32 *near_calls(const splits_sheet *y, const func_info *m, u32 n, arena *a) {
+  u32 *near = NEWN(a, u32, y->p.nops + 1), *at = NEWN(a, u32, m->body.n + 1);
+  for (u32 i = 0, calls = 0; i < m->body.n; i++) {
+    calls += m->body.v[i].op == OP_call;
+    at[i] = !calls ? n : m->body.v[i].op == OP_call || calls < n ? calls - 1 : n + 1;
+  }
+  for (u32 k = 0; k < y->p.nops; k++) near[k] = y->instr[k] ? at[y->instr[k] - 1] : n + !y->p.op[k].nres;
+  return near;
+}
+
+// Of what main does beside its calls, what an operator takes is its own, what a tensor takes that of whoever makes it, or reads it
+// first.
+splits_by_layer splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick,
+                              arena *a) {
+  const prog *src = x->m->pl->src;
+  const func_info *m = func_get(src, s->main->f);
   const splits_sheet *y = s->main;
   const u32 *of = choices_of(x, s, pick, a);
-  i64 calls_ps = 0, calls_bytes = 0;
+  const u16 *option = y->s.v[pick].option;
   u32 n = 0;
-  *time_ps = ZNEWN(a, i64, m->body.n + 1), *fixed = ZNEWN(a, i64, m->body.n + 1),
-  *kept = ZNEWN(a, i64, m->body.n + 1);
-  for (u32 i = 0; i < m->body.n; i++) {
+  for (u32 i = 0; i < m->body.n; i++) n += m->body.v[i].op == OP_call;
+  splits_by_layer l = {n, ZNEWN(a, i64, n + 2), ZNEWN(a, i64, n + 2), ZNEWN(a, i64, n + 2)};
+  const i64 held = MAX(x->t.held, 1);
+  for (u32 i = 0, k = 0; i < m->body.n; i++) {
     if (m->body.v[i].op != OP_call) continue;
     const splits_sheet *g = &s->fn[m->body.v[i].callee.i];
     const splits_choice *c = &g->s.v[of[g->f.i]];
-    (*time_ps)[n] = c->time_ps, (*fixed)[n] = fixed_of(x, t, g, of[g->f.i]);
-    (*kept)[n] = (c->bytes - fixed_of(x, &x->t, g, of[g->f.i])) / MAX(x->t.held, 1);
-    calls_ps += c->time_ps, calls_bytes += c->bytes, n++;
+    l.time_ps[k] = c->time_ps, l.fixed[k] = fixed_of(x, t, g, of[g->f.i]);
+    l.kept[k++] = (c->bytes - fixed_of(x, &x->t, g, of[g->f.i])) / held;
   }
-  const splits_choice *all = &y->s.v[pick];
-  if (!n) n = 1;
-  const i64 own = fixed_of(x, t, y, pick), was = fixed_of(x, &x->t, y, pick),
-            border = all->time_ps - calls_ps;
-  (*time_ps)[n - 1] += border; // a head and its loss are most of it
-  (*fixed)[0] += own / 2, (*fixed)[n - 1] += own - own / 2;
-  (*kept)[n - 1] += MAX(all->bytes - calls_bytes - was, 0) / MAX(x->t.held, 1);
-  return n;
+  const u32 *near = near_calls(y, m, n, a);
+  splits_readers r;
+  splits_readers_of(a, &y->p, &r);
+  for (u32 k = 0; k < y->p.nops; k++) {
+    if (y->instr[k] && !y->way[k]) continue; // a call
+    l.time_ps[near[k]] += y->p.op[k].option[option[k]].time_ps;
+    l.kept[near[k]] += y->p.op[k].option[option[k]].bytes / held;
+  }
+  for (u32 v = 1; v < y->p.ntensors; v++) {
+    if (!r.maker[v] && r.begin[v] == r.begin[v + 1]) continue;
+    const step c = splits_tensor_cost(&y->p, &r, v, option);
+    const u32 op = r.maker[v] ? r.maker[v] - 1 : r.reader[r.begin[v]];
+    l.time_ps[near[op]] += c.time_ps;
+    if (y->p.tensor[v].weight) {
+      const u32 lies = y->p.op[op].option[option[op]].need[r.operand[r.begin[v]]];
+      l.fixed[near[op]] += splits_stored_bytes(x, t, &val_type(src, m, v)->s, y->lies[v].lay[lies]);
+    } else
+      l.kept[near[op]] += c.bytes / held;
+  }
+  return l;
 }

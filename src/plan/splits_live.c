@@ -11,8 +11,8 @@ static i64 kept(const splits_tensor *t, u32 lies) { return t->bytes ? t->bytes[l
 
 static void read_forward(const splits_problem *p, const splits_tensor *t, live *x, u32 need, step *s) {
   if (x->made == LIES_NONE) { // a weight lies as it is read first
-    x->made = x->base = (u8)need;
-    s->bytes += kept(t, need);
+    x->made = x->base = need == LIES_SUM ? LIES_WHOLE : (u8)need;
+    s->bytes += kept(t, x->made);
   }
   if (need == x->made || x->has[0] >> need & 1) return;
   s->time_ps += p->forwards * way(t, x->base, need, s);
@@ -41,12 +41,13 @@ static void add_gradient(const splits_tensor *t, live *x, u32 grad, step *s) {
 
 void splits_end(const splits_tensor *t, const live *x, step *s) {
   if (!t->weight && x->base == LIES_SUM) s->bytes += kept(t, LIES_SUM); // nobody took the sum
-  if (!t->gradient || x->grad == LIES_NONE) return;
   if (t->weight && t->settle) {
-    s->time_ps += t->settle[x->grad];
-    s->possible = s->possible && t->settle[x->grad] >= 0;
-    if (x->grad == LIES_SUM) return;
+    const i64 ps = t->settle[(x->grad == LIES_NONE ? t->nstates : x->grad) * t->nstates + x->made];
+    s->time_ps += MAX(ps, 0);
+    s->possible = s->possible && ps >= 0;
+    return;
   }
+  if (!t->gradient || x->grad == LIES_NONE) return;
   s->time_ps += way(t, x->grad, x->made == LIES_SUM ? LIES_WHOLE : x->made, s);
 }
 

@@ -15,12 +15,8 @@ typedef struct {
   const instr *in;
 } forming;
 
-// Constants, and what the model is given.
-static bool has_no_gradient(const forming *w, value v) {
-  const u32 def = val(w->f, v)->def;
-  const bool is_main = w->x->fn.i == w->m->pl->src->main.i;
-  return def ? w->m->fn[w->x->fn.i].v[def - 1].fixed : is_main && w->f->params.v[v - 1].r != ROLE_WEIGHT;
-}
+// What depends on no weight, and in functions on no parameter.
+static bool has_no_gradient(const forming *w, value v) { return !w->m->fn[w->x->fn.i].learns[v]; }
 
 // The operator alone, as a function of its operands.
 static func make_alone(forming *w, u8 *mark) {
@@ -113,14 +109,15 @@ static void make_form(forming *w) {
   arena *a = w->m->a;
   const u32 n = w->x->nopd = instr_nopd(w->f, w->in), before = diag_count(p->c);
   u8 *mark = ZNEWN(a, u8, n + 1);
-  bool *dy = ZNEWN(a, bool, w->in->nres + 1), any = false;
+  bool *dy = ZNEWN(a, bool, w->in->nres + 1), any = false, leads = false;
   const func alone = make_alone(w, mark);
   for (u32 k = 0; k < w->in->nres; k++)
     dy[k] = dtype_kind_of(val_type(w->m->pl->src, w->f, w->in->res + k)->s.t) == DK_FLOAT;
   for (u32 k = 0; k < n; k++) any |= mark[k] == GRAD_INPUT;
+  for (u32 k = 0; k < w->in->nres; k++) leads |= w->m->fn[w->x->fn.i].leads[w->in->res + k];
   const char *rule = op_row_of((opcode)w->in->op)->grad;
   grad_pair g;
-  const bool has = w->m->train && any && dy[0] && strcmp(rule, "no") && strcmp(rule, "zero") &&
+  const bool has = w->m->train && any && leads && dy[0] && strcmp(rule, "no") && strcmp(rule, "zero") &&
                    pass_grad(p, alone, &(grad_opts){.mark = mark, .has_dy = dy}, &g);
   diag_truncate(p->c, before);
   join(w, alone, has ? &g : NULL);
@@ -299,11 +296,30 @@ static bool is_fixed(const splits_func *w, const func_info *f, const instr *in) 
   return fixed;
 }
 
+// By value: has it a gradient that somebody reads? learns: it depends on a weight, or on what a function is given; leads: the loss, or
+// a result of a function, depends on it.
+static void find_gradients(splits_model *m, splits_func *w, const func_info *f) {
+  const bool is_main = w->f.i == m->pl->src->main.i;
+  bool *learns = ZNEWN(m->a, bool, f->values.n + 1), *leads = ZNEWN(m->a, bool, f->values.n + 1);
+  for (u32 k = 0; k < f->nparams; k++) learns[k + 1] = !is_main || f->params.v[k].r == ROLE_WEIGHT;
+  for (u32 k = 0; k < (is_main ? MIN(f->rets.n, 1) : f->rets.n); k++) leads[f->rets.v[k]] = true;
+  for (u32 i = 0; i < f->body.n; i++)
+    for (u32 k = 0; k < instr_nopd(f, &f->body.v[i]); k++)
+      for (u32 r = 0; r < f->body.v[i].nres; r++)
+        learns[f->body.v[i].res + r] |= learns[opd_of(f, &f->body.v[i], k)];
+  for (u32 i = f->body.n; i-- > 0;)
+    for (u32 r = 0; r < f->body.v[i].nres; r++)
+      for (u32 k = 0; k < instr_nopd(f, &f->body.v[i]); k++)
+        leads[opd_of(f, &f->body.v[i], k)] |= leads[f->body.v[i].res + r];
+  w->learns = learns, w->leads = leads;
+}
+
 static void read_func(splits_model *m, func fn) {
   prog *src = m->pl->src;
   const func_info *f = func_get(src, fn);
   splits_func *w = &m->fn[fn.i];
   *w = (splits_func){.f = fn, .known = true, .v = ZNEWN(m->a, splits_instr, f->body.n + 1)};
+  find_gradients(m, w, f);
   for (u32 i = 0; i < f->body.n && w->known; i++) {
     const instr *in = &f->body.v[i];
     splits_instr *x = &w->v[i];

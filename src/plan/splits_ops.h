@@ -32,9 +32,10 @@ typedef struct {
 } splits_instr;
 typedef struct {
   func f;
-  bool known;      // of tensors and operators that this reads
-  const char *why; // it is not
-  splits_instr *v; // body.n
+  bool known;                 // of tensors and operators that this reads
+  const char *why;            // it is not
+  splits_instr *v;            // body.n
+  const bool *learns, *leads; // by value: there is a gradient of it if both
 } splits_func;
 typedef struct {
   planner *pl;
@@ -65,6 +66,7 @@ typedef struct {
   u8 offload; // OFFLOAD_...: that lies in host memory
   materialise_way materialise;
   bool train, again; // again: functions are computed again in the backward
+  bool wide;         // gradients are accumulated in f32
   u32 recompute;     // number of the word, for comparison; marked: by function and instruction, NULL: none
   const bool *const *marked;
   optim_opts optim;
@@ -93,8 +95,8 @@ typedef struct {
   u8 axis, time;
   group all;
   i64 *ps; // room for a price of every rank
-  key_table convert_keys;
-  VEC(const i64 *) converts;
+  key_table table_keys;
+  VEC(const i64 *) tables;
   splits_refusal refusal;
 } splits_prices;
 typedef struct {
@@ -109,10 +111,26 @@ typedef struct {
   splits_lies *lies; // by tensor: values of f
   u32 *instr;        // by operator: number from 1 of the (first) instruction; 0: a parameter or a result
   const u8 **way;    // [operator][option]: of the (first) instruction
+  const u32 *leader; // by instruction, from 0: the one whose way it has; itself where it has its own
   splits_solution s;
   bool walked, better; // by chains; and their solution is the better one
   u32 ncalls;
 } splits_sheet;
+// ---- tensors (splits_tensor.c) -------------------------------------------------------------------------------
+u8 splits_state(splits_lies *s, layout l); // added if need be; LIES_NONE: there are too many
+layout splits_dealt(const splits_prices *x, func fn,
+                    value v); // as the plan deals out the batch, and nothing else
+splits_lies splits_lies_of(const splits_prices *x, func fn, value v); // whole and summands
+i64 splits_local_bytes(const splits_prices *x, const shape *s, layout l);
+i64 splits_held(const splits_prices *x); // microbatches whose activations are on the device at a time
+i64 splits_stored_bytes(const splits_prices *x, const splits_terms *t, const shape *s,
+                        layout l); // a weight with its gradient and the states of the optimizer
+// [from * n + to] as splits_tensor has them, of a weight's gradient likewise; by state. In x->a, kept.
+const i64 *splits_converts(splits_prices *x, const shape *s, const splits_lies *l);
+const i64 *splits_settles(splits_prices *x, const shape *s, const splits_lies *l);
+const i64 *splits_endings(splits_prices *x, const shape *s, const splits_lies *l);
+i64 splits_slowest(const splits_prices *x, u32 n); // of x->ps
+
 bool splits_prices_open(splits_prices *x, const splits_model *m, cost_model *k, const splits_terms *t,
                         splits_allowed *allowed, void *arg);
 void splits_prices_close(splits_prices *x);
@@ -138,8 +156,12 @@ typedef struct {
   const splits_way *way;
 } splits_row;
 u32 splits_rows(const splits_prices *x, const splits_answer *s, u32 pick, arena *a, splits_row **out);
-// By call of main, then of what stands before, between and after the calls (added to the nearest call): ps of one microbatch,
-// bytes of weights and what belongs to them as t says, bytes kept for one microbatch. Returns the number of calls.
-u32 splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick, arena *a,
-                  i64 **time_ps, i64 **fixed, i64 **kept);
+// By call of main (what stands between calls is added to the one before): ps of one microbatch, bytes of weights and what belongs to
+// them as t says, bytes kept for one microbatch. [n] and [n + 1]: of what stands before the first call and behind the last one.
+typedef struct {
+  u32 n; // calls
+  i64 *time_ps, *fixed, *kept;
+} splits_by_layer;
+splits_by_layer splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick,
+                              arena *a);
 #endif

@@ -13,7 +13,8 @@ typedef struct {
   u32 *degree;
   bool has_letters, has_dims, has_degrees, again;
   whole_rule whole;
-  loc at;
+  bool says_again; // whether it is computed again
+  loc at, at_letters, at_dims, at_degrees, at_whole, at_again;
 } rule;
 struct splits_rules {
   u32 n;
@@ -175,7 +176,7 @@ static bool is_list(reader *r, const ynode *y, const char *key) {
 
 static void read_letters(reader *r, const ynode *y, rule *w) {
   if (!y || !is_list(r, y, "letters")) return;
-  w->has_letters = true;
+  w->has_letters = true, w->at_letters = y->at;
   w->letter = NEWN(r->a, const char *, y->n + 1);
   for (u32 k = 0; k < y->n && !r->failed; k++) {
     if (y->item[k]->kind != Y_SCALAR || !*y->item[k]->str) {
@@ -202,7 +203,7 @@ static bool read_number(reader *r, const ynode *y, u32 least, u32 *out) {
 static void read_dims(reader *r, const ynode *y, rule *w) {
   const prog *p = planner_source(r->pl);
   if (!y || !is_list(r, y, "dims")) return;
-  w->has_dims = true;
+  w->has_dims = true, w->at_dims = y->at;
   w->dim = arena_alloc(r->a, sizeof *w->dim * (y->n + 1));
   for (u32 k = 0; k < y->n && !r->failed; k++) {
     const ynode *e = y->item[k];
@@ -235,7 +236,7 @@ static void read_dims(reader *r, const ynode *y, rule *w) {
 
 static void read_degrees(reader *r, const ynode *y, rule *w) {
   if (!y || !is_list(r, y, "degrees")) return;
-  w->has_degrees = true;
+  w->has_degrees = true, w->at_degrees = y->at;
   w->degree = NEWN(r->a, u32, y->n + 1);
   for (u32 k = 0; k < y->n; k++)
     if (read_number(r, y->item[k], 1, &w->degree[w->ndegrees])) w->ndegrees++;
@@ -283,10 +284,99 @@ static void read_rule(reader *r, const ynode *y, rule *w) {
   read_dims(r, yaml_get(y, "dims"), w);
   read_degrees(r, yaml_get(y, "degrees"), w);
   const ynode *whole = yaml_get(y, "whole"), *again = yaml_get(y, "recompute");
-  if (whole) w->whole = (whole_rule)read_word(r, whole, "whole", wholes);
-  if (again) w->again = read_word(r, again, "recompute", truths);
+  if (whole) w->whole = (whole_rule)read_word(r, whole, "whole", wholes), w->at_whole = whole->at;
+  if (again)
+    w->again = read_word(r, again, "recompute", truths), w->says_again = true, w->at_again = again->at;
   if (!w->has_letters && !w->has_dims && !w->has_degrees && !whole && !again)
     bad(r, y, "the rule allows everything: it says neither letters, dims, degrees, whole nor recompute");
+}
+
+// ---- what cannot hold at once -------------------------------------------------------------------------------
+// Of the rules for one operator. `letters`, `dims` and `degrees` say what may be split, so any of them hold at once, and with
+// `whole: only`. `whole: never` says that it is split, at every degree and over some letter that the others leave.
+typedef struct {
+  loc at, with; // of what is wrong: the later one first
+  const char *what, *hint;
+} contradiction;
+
+static void found_both(contradiction *out, loc x, loc y, const char *what, const char *hint) {
+  if (out->what) return;
+  const bool later = x.i > y.i; // locations are numbered as they are read
+  *out = (contradiction){later ? x : y, later ? y : x, what, hint};
+}
+
+static bool has_letter(const rule *w, const char *name);
+static bool has_dim(const rule *w, const law *l, u32 letter);
+
+// Is there a letter that the rule, and `with` (or NULL), leave?
+static bool leave_letters(arena *a, opcode op, const law *l, const rule *x, const rule *with) {
+  const rule *of[] = {x, with};
+  const char *const *name = law_letter_names(a, l);
+  for (u32 i = 0; i < l->nletters; i++) {
+    bool may = law_whole_reason(op, l, i) == WHOLE_NOT;
+    for (u32 k = 0; k < COUNT_OF(of) && of[k]; k++) {
+      if (of[k]->has_letters) may = may && has_letter(of[k], name[i]);
+      if (of[k]->has_dims) may = may && has_dim(of[k], l, i);
+    }
+    if (may) return true;
+  }
+  return false;
+}
+
+static loc at_letters_of(const rule *w) { return w->has_letters ? w->at_letters : w->at_dims; }
+
+// Two rules for one operator, or one by itself.
+static contradiction contradict(reader *r, const splits_rules *all, func f, u32 index, const rule *x,
+                                const rule *y) {
+  static const char
+      again[] = "one rule has it computed again, another one not",
+      whole[] = "`whole: never` and `whole: only` cannot both hold",
+      degrees[] = "`degrees` leaves it whole at other degrees, but `whole: never` says that it is split",
+      none[] = "`whole: never` says that it is split, but no letter is left to split it over",
+      one[] = "leave out one of both", may[] = "whole: may";
+  const opcode op = (opcode)func_get(planner_source(r->pl), f)->body.v[index].op;
+  const law *l = plan_law(r->pl, f, index);
+  contradiction out = {0};
+  if (x->says_again && y->says_again && x->again != y->again)
+    found_both(&out, x->at_again, y->at_again, again, one);
+  if (x->whole + y->whole == WHOLE_NEVER + WHOLE_ONLY && x->whole && y->whole)
+    found_both(&out, x->at_whole, y->at_whole, whole, one);
+  for (u32 k = 0; k < 2; k++) {
+    const rule *p = k ? y : x, *q = k ? x : y;
+    if (p->whole == WHOLE_NEVER && q->has_degrees) found_both(&out, p->at_whole, q->at_degrees, degrees, may);
+  }
+  if (!l || (!x->has_letters && !x->has_dims) || (!y->has_letters && !y->has_dims)) return out;
+  for (u32 k = 0; k < all->n; k++) { // whichever says that it is split
+    const rule *w = &all->v[k];
+    if (w->whole != WHOLE_NEVER || !w->match[f.i][index] || leave_letters(r->a, op, l, x, y)) continue;
+    if (x != y)
+      found_both(&out, at_letters_of(x), at_letters_of(y), none, may);
+    else
+      found_both(&out, w->at_whole, at_letters_of(x), none, may);
+  }
+  return out;
+}
+
+// Each pair of rules once, at the first operator of which it is true. False: there are such.
+static bool check_pairs(reader *r, const splits_rules *x) {
+  const prog *p = planner_source(r->pl);
+  bool *told = ZNEWN(r->a, bool, x->n * x->n + 1), ok = true;
+  for (u32 f = 1; f < planner_funcs(r->pl); f++)
+    for (u32 i = 0; i < func_get(p, (func){f})->body.n; i++)
+      for (u32 j = 0; j < x->n; j++)
+        for (u32 k = 0; k <= j; k++) {
+          if (told[j * x->n + k] || !x->v[j].match[f][i] || !x->v[k].match[f][i]) continue;
+          if (k != j && (told[j * x->n + j] || told[k * x->n + k])) continue; // wrong by themselves
+          const contradiction c = contradict(r, x, (func){f}, i, &x->v[j], &x->v[k]);
+          if (!c.what) continue;
+          const func_info *fi = func_get(p, (func){f});
+          told[j * x->n + k] = true, ok = false;
+          diag(r->c, E_RULES, c.at, "%s, %s:%u: %s", op_row_of((opcode)fi->body.v[i].op)->name,
+               sym_str(r->c, fi->name), i + 1, c.what);
+          diag_note(r->c, c.with, "the other one");
+          diag_hint(r->c, "%s", c.hint);
+        }
+  return ok;
 }
 
 splits_rules *splits_rules_read(planner *pl, arena *a, sym file, const char *text, size_t n) {
@@ -309,7 +399,7 @@ splits_rules *splits_rules_read(planner *pl, arena *a, sym file, const char *tex
     read_rule(&r, y->item[k], &x->v[k]);
     failed |= r.failed, r.failed = false;
   }
-  return failed ? NULL : x;
+  return failed || !check_pairs(&r, x) ? NULL : x;
 }
 
 // ---- questions ----------------------------------------------------------------------------------------------
@@ -338,9 +428,8 @@ static bool has_dim(const rule *w, const law *l, u32 letter) {
 static bool allows(const rule *y, const splits_instr *x, const splits_way *w, u32 ways) {
   const bool splits = w->kind == WAY_INDEX || w->kind == WAY_APART;
   if (!y->match[x->fn.i][x->index]) return true;
-  const bool off = y->has_degrees && !among(y, ways); // at this degree it stays whole
-  if (splits ? off || y->whole == WHOLE_ONLY : y->whole == WHOLE_NEVER && !off && w->kind == WAY_WHOLE)
-    return false;
+  if (splits && y->has_degrees && !among(y, ways)) return false; // at this degree it stays whole
+  if (y->whole != WHOLE_MAY && splits != (y->whole == WHOLE_NEVER)) return false;
   if (splits && y->has_letters && !has_letter(y, x->letter[w->letter])) return false;
   return !splits || !y->has_dims || has_dim(y, x->l, w->letter);
 }

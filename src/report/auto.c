@@ -103,7 +103,7 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
   report_fact(r, "train", NULL, cell_i(CELL_BOOL, o->train));
   report_fact(r, "automatic", NULL, cell_i(CELL_BOOL, s->automatic));
   report_gap(r);
-  if (s->automatic) {
+  if (s->automatic && s->plan.nrows) {
     put_rows(r, a, src, s);
     report_gap(r);
   }
@@ -115,9 +115,13 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
                 chains ? "its split is of Markov chains"
                        : "its split is of the dynamic program: Markov chains found none that is better");
   report_fact(r, "split_by", NULL,
-              s->automatic ? cell_text(splits_method_names[chains ? SPLITS_MCMC : SPLITS_EXACT])
-                           : cell_text(NULL));
+              s->automatic && s->plan.nrows
+                  ? cell_text(splits_method_names[chains ? SPLITS_MCMC : SPLITS_EXACT])
+                  : cell_text(NULL));
   if (!s->automatic) report_line(r, "answer", "a hybrid: no automatic plan is faster");
+  if (s->automatic && !s->plan.nrows)
+    report_line(r, "answer",
+                "without a tensor axis: the rules allow that nothing is split, and no split is faster");
   report_line(r, "", "computes %s of the time, communicates %s, idles %s",
               text_of(a, cell_x(CELL_SHARE, s->utilisation)), text_of(a, cell_x(CELL_SHARE, s->comm)),
               text_of(a, cell_x(CELL_SHARE, s->bubble)));

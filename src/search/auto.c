@@ -6,7 +6,8 @@
 #include "search/internal.h"
 #include <stdlib.h>
 
-enum { SIMULATED = 12, FITTED = 8 }; // plans that are simulated; splits that are sought again to fit
+// Degrees of which plans are simulated; splits that are sought again to fit; plans of a program of few operators, for each degrees
+enum { SIMULATED = 12, FITTED = 8, FEW = 64 };
 
 typedef struct {
   strategy s;
@@ -28,6 +29,7 @@ static hybrid_opts options(const finding *x, const strategy *s) {
   search_point p = {.s = *s};
   hybrid_opts h = search_hybrid(x->o, &p);
   h.k = x->k, h.memory_bytes = x->o->memory_bytes;
+  h.keep_layers = x->o->space.of[CHOICE_layers].said && !choice_is(CHOICE_layers, s->layers, "auto");
   return h;
 }
 
@@ -102,10 +104,10 @@ static weight_bytes weights_of(const prog *src, const search_opts *o) {
 }
 
 // May an automatic plan of these degrees be the answer? Not if products alone take longer than the best hybrid, or weights, split
-// over all ranks of a stage and the stages, do not fit.
+// over all ranks of a stage and the stages, do not fit. (Better bounds are of some points only, and which depends on threads.)
 static bool is_promising(const finding *x, const search_point *p, const weight_bytes *of, i64 have) {
   const strategy *s = &p->s;
-  if (!p->bound_work && x->r->time_ps && p->bound_ps > x->r->time_ps) return false;
+  if (x->r->time_ps && p->products_ps > x->r->time_ps) return false;
   if (s->offload.n || x->o->memory_bytes < 0) return true; // how much of them is on the device at a time?
   const double d = s->dp.n;
   const double all = of->weights / (s->zero.n > 2 ? d : 1) + of->gradients / (s->zero.n > 1 ? d : 1) +
@@ -133,7 +135,7 @@ static void find_candidates(finding *x, const search_result *all) {
   i64 have = x->o->memory_bytes;
   for (u32 q = 0; q < x->m->nranks && !x->o->memory_bytes; q++)
     have = MAX(have, machine_kind_of(x->m, q)->usable_bytes);
-  x->v = NEWN(x->a, candidate, all->npoints + 1);
+  x->v = NEWN(x->a, candidate, all->npoints + 2);
   for (u32 k = 0; k < all->npoints; k++) {
     const strategy *s = &all->point[k].s;
     if (s->tp.n < 2 || s->replicas.nparts || s->coshard.n > 1 || s->tp_stages.nparts) continue;
@@ -147,7 +149,6 @@ static void find_candidates(finding *x, const search_result *all) {
     x->n++;
   }
   x->r->degrees = x->n;
-  qsort(x->v, x->n, sizeof *x->v, by_estimate);
 }
 
 // What was said that no automatic plan has, if every plan of the search has it. False and a located diagnostic: there is such.
@@ -170,8 +171,9 @@ static bool goes_with_auto(ctx *c, const search_opts *o) {
 // What does not fit gets the fastest split that does, with so many bytes less than there are for what the estimate does not
 // know. False: there is none.
 static bool make_fit(finding *x, candidate *c, i64 less) {
+  if (c->s.tp.n < 2) return false;
   hybrid_opts h = options(x, &c->s);
-  h.s.layers = choice_default(CHOICE_layers);
+  if (!h.keep_layers) h.s.layers = choice_default(CHOICE_layers);
   h.least_bytes = less;
   auto_plan p;
   if (!policy_auto_within(x->x, x->a, &h, &p) || !p.fits) return false;
@@ -188,6 +190,18 @@ static bool has_degrees_of_best(const finding *x, const candidate *c) {
   return !strategy_compare(&best, &c->s);
 }
 
+// What the estimate does not know is a large part of a program of few operators: more of its assignments are simulated.
+static void try_few(finding *x, const candidate *c) {
+  auto_plan *v = NEWN(x->a, auto_plan, FEW);
+  const hybrid_opts h = options(x, &c->s);
+  const u32 n = c->s.tp.n < 2 ? 0 : policy_auto_few(x->x, x->a, &h, FEW, v);
+  for (u32 k = 0; k < n; k++) {
+    candidate other = {c->s, v[k]};
+    other.s.layers = v[k].layers;
+    if (v[k].fits) try_plan(x, &other);
+  }
+}
+
 // In the order of estimates: the first of those that do not fit are made to, the others are left out.
 static void try_all(finding *x) {
   u32 n = 0, fitted = 0;
@@ -197,31 +211,53 @@ static void try_all(finding *x) {
       x->v[n++] = c;
   }
   qsort(x->v, n, sizeof *x->v, by_estimate);
-  for (u32 k = 0; k < n && x->r->simulated < SIMULATED; k++) {
+  for (u32 k = 0, done = 0; k < n && done < SIMULATED; k++, done++) {
     candidate *c = &x->v[k];
+    try_few(x, c);
     c->s.layers = c->plan.layers;
     const i64 over = try_plan(x, c);
     if (over > 0 && fitted++ < 2 * FITTED && make_fit(x, c, over))
-      c->s.layers = c->plan.layers, try_plan(x, c);
+      c->s.layers = c->plan.layers, try_plan(x, c), done++;
   }
 }
 
-static void search_same(finding *x, const cost_opts *costs) {
+// The best hybrid with these degrees. False: none fits.
+static bool search_with(finding *x, const cost_opts *costs, const strategy *of, u32 n,
+                        const choice_id *degrees, search_point *out) {
   ctx *c = planner_source(x->pl)->c;
   const u32 before = diag_count(c);
   search_opts o = *x->o;
   search_result r;
   o.top = 1, o.plain = true;
-  static const choice_id degrees[] = {CHOICE_dp, CHOICE_tp, CHOICE_pp};
-  for (u32 k = 0; k < COUNT_OF(degrees); k++) {
+  for (u32 k = 0; k < n; k++) {
     choice_value *v = NEW(x->a, choice_value);
-    *v = x->r->s.of[degrees[k]];
+    *v = of->of[degrees[k]];
     o.space.of[degrees[k]] = (choice_set){.at = o.space.of[degrees[k]].at, .said = true, .n = 1, .v = v};
   }
   o.only = true;
-  x->r->has_same = search_run(c, x->a, planner_source(x->pl), x->m, costs, &o, &r) && r.nfit;
-  if (x->r->has_same) x->r->same = r.point[0];
+  const bool any = search_run(c, x->a, planner_source(x->pl), x->m, costs, &o, &r) && r.nfit;
+  if (any) *out = r.point[0];
   diag_truncate(c, before);
+  return any;
+}
+
+static void search_same(finding *x, const cost_opts *costs) {
+  static const choice_id degrees[] = {CHOICE_dp, CHOICE_tp, CHOICE_pp};
+  x->r->has_same = search_with(x, costs, &x->r->s, COUNT_OF(degrees), degrees, &x->r->same);
+}
+
+// Where rules allow that nothing is split, the best of the hybrids without a tensor axis keeps them.
+static void find_whole(finding *x, const cost_opts *costs) {
+  static const choice_id degree[] = {CHOICE_tp};
+  const strategy whole = strategy_default();
+  bool any = false;
+  for (u32 k = 0; k < x->r->hybrids.npoints; k++) any |= x->r->hybrids.point[k].s.tp.n == 1;
+  candidate *c = &x->v[x->n];
+  search_point p;
+  if (!any || !policy_auto_whole(x->x, x->a, 1, &c->plan)) return;
+  if (!search_with(x, costs, &whole, COUNT_OF(degree), degree, &p)) return;
+  c->s = p.s, c->plan.layers = p.s.layers, c->plan.time_ps = p.time_ps, c->plan.bytes = p.peak_bytes;
+  x->n++;
 }
 
 bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *costs, const search_opts *o,
@@ -248,6 +284,8 @@ bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *c
   }
   x.x = policy_auto_new(pl, o->train, &r->how);
   find_candidates(&x, &r->hybrids);
+  if (how->rules) find_whole(&x, costs);
+  qsort(x.v, x.n, sizeof *x.v, by_estimate);
   try_all(&x);
   diag_truncate(c, said);
   if (!r->degrees && !r->time_ps) diag_truncate(c, before);

@@ -392,7 +392,7 @@ static void run_bounded(search *s, search_point **all, u32 n, int threads) {
     search_point *p = all[i];
     p->state = SEARCH_OPEN, p->applied = p->bound_work = false, p->why = NULL;
     p->time_ps = p->alone_ps = p->peak_bytes = 0;
-    p->bound_ps = p->bound_fill_ps = 0; // whichever bound it was, none is used
+    p->bound_ps = p->products_ps = p->bound_fill_ps = 0; // whichever bound it was, none is used
   }
   s->kept = kept_new(s->a, s->o, n), s->limits = (limits){0};
   const bool all_run = run_waves(s, all, n, threads);

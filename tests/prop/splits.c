@@ -21,14 +21,17 @@ typedef struct {
   u32 opd[OPS][OPERANDS], res[OPS][2];
   bool again[OPS][OPERANDS];
   u8 state[OPS][OPTIONS][3][OPERANDS];
-  i64 convert[TENSORS][STATES * STATES], bytes[TENSORS][STATES], settle[TENSORS][STATES];
+  i64 convert[TENSORS][STATES * STATES], bytes[TENSORS][STATES], settle[TENSORS][(STATES + 1) * STATES];
 } problem;
 
 static void make_tensor(problem *x, u32 t, bool weight) {
   const u32 n = 2 + (u32)few(STATES - 1);
   for (u32 i = 0; i < n; i++) {
-    for (u32 j = 0; j < n; j++) x->convert[t][i * n + j] = i == j ? 0 : few(12) ? few(30) : -1;
-    x->bytes[t][i] = few(20), x->settle[t][i] = few(10);
+    for (u32 j = 0; j < n; j++) {
+      x->convert[t][i * n + j] = i == j ? 0 : few(12) ? few(30) : -1;
+      x->settle[t][i * n + j] = i == j || i == LIES_SUM || few(12) ? few(40) : -1;
+    }
+    x->bytes[t][i] = few(20), x->settle[t][n * n + i] = few(8) ? few(10) : -1;
   }
   x->tensor[t] = (splits_tensor){.nstates = n,
                                  .convert = x->convert[t],
@@ -99,7 +102,7 @@ static bool cost_of_tensor(const problem *x, u32 t, const u16 *pick, i64 *ps, i6
     for (u32 k = 0; k < op->nres; k++)
       if (op->res[k] == t) made = o->made[k];
   }
-  if (y->weight && n) made = need[0];
+  if (y->weight && n) made = need[0] == LIES_SUM ? (u32)LIES_WHOLE : need[0];
   if (made == LIES_NONE) return true;
   u32 first = made; // what later conversions begin from, and what is kept
   bool summed = made != LIES_SUM || y->weight;
@@ -128,9 +131,12 @@ static bool cost_of_tensor(const problem *x, u32 t, const u16 *pick, i64 *ps, i6
     *ps += ways(y, sum, both, &ok) + ways(y, grad[k], both, &ok);
     sum = both;
   }
+  if (y->settle) {
+    const i64 settled = y->settle[(sum == LIES_NONE ? y->nstates : sum) * y->nstates + made];
+    *ps += MAX(settled, 0);
+    return ok && settled >= 0;
+  }
   if (sum == LIES_NONE) return ok;
-  if (y->settle) *ps += y->settle[sum];
-  if (y->settle && sum == LIES_SUM) return ok;
   *ps += ways(y, sum, made == LIES_SUM ? (u32)LIES_WHOLE : made, &ok);
   return ok;
 }
@@ -405,4 +411,30 @@ TEST(no_hybrid_is_faster) {
              "tp=2,4 mb=1 zero=0 materialise=p2p offload=acts+states", SPLITS_BOTH);
   hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, two, "tp=2,4 zero=0", SPLITS_MCMC);
   hold_model("t5-small:layers=2,hidden=64,heads=4,vocab=256", 4, 16, one, "tp=4 mb=1,2 zero=0", SPLITS_MCMC);
+}
+
+// Which degrees are split does not depend on which bounds threads happen to know of points.
+TEST(threads_change_nothing) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  prog *src = front_load(c, "gpt2:layers=4,hidden=64,heads=4,vocab=256",
+                         &(front_opts){.batch = 16, .seq = 16, .loss = true});
+  machine *m = machine_load(c, a, "2x4 v100 nvlink=100GB/s ib=100Gb/s");
+  REQUIRE(src && m);
+  search_auto r[4];
+  for (u32 k = 0; k < COUNT_OF(r); k++) {
+    planner *pl = planner_new(src);
+    const search_opts o = {
+        .train = true, .batch = 16, .optim = optim_default(OPTIM_ADAM), .top = 1, .threads = (int)k + 1};
+    const bool ok = search_auto_run(pl, a, m, &(cost_opts){0}, &o, &(auto_opts){.proposals = 500}, &r[k]);
+    planner_free(pl);
+    if (!CHECK_MSG(ok, "%s", diag_render(c, a))) break;
+    CHECK_EQ_I64(r[k].degrees, r[0].degrees);
+    CHECK_EQ_I64(r[k].simulated, r[0].simulated);
+    CHECK_EQ_I64(r[k].time_ps, r[0].time_ps);
+    CHECK_EQ_I64(r[k].inexact, r[0].inexact);
+  }
+  prog_free(src);
+  arena_free(a);
+  ctx_free(c);
 }

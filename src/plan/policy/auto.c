@@ -9,6 +9,7 @@
 #include "plan/splits_ops.h"
 #include "plan/splits_rules.h"
 #include <math.h>
+#include <stdlib.h>
 
 enum { MARKED_WORDS = 8, PRICES = 11, HALVINGS = 5 };
 enum { FRONT_STATES = 2048, FRONT_POINTS = 256, FRONT_STEPS = 1 << 16 };
@@ -53,6 +54,7 @@ void policy_auto_free(splitter *x) {
 typedef struct {
   u32 n;
   i64 *time_ps, *fixed, *kept; // by layer
+  i64 wide_ps, wide_fixed;     // of what lies on all places, on all of them
 } layers;
 
 static i64 memory_of(const hybrid_opts *o) {
@@ -64,8 +66,8 @@ static i64 memory_of(const hybrid_opts *o) {
   return least - o->least_bytes;
 }
 
-// What a step has besides tasks, for weights of so many bytes on a rank: gradients summed over data ranks, with ZeRO 2 once for
-// every microbatch; the update; with ZeRO 3 weights gathered for every forward and backward.
+// What a step has besides tasks and updates, for weights of so many bytes on a rank: gradients summed over data ranks, with ZeRO 2
+// once for every microbatch; with ZeRO 3 weights gathered for every forward and backward.
 static i64 end_ps(const hybrid_opts *o, i64 weights) {
   const strategy *s = &o->s;
   const machine *m = cost_model_machine(o->k);
@@ -74,14 +76,12 @@ static i64 end_ps(const hybrid_opts *o, i64 weights) {
   const u32 n = MIN(s->dp.n, COUNT_OF(rank));
   for (u32 k = 0; k < n; k++) rank[k] = MIN(s->skip.n + k * s->tp.n, m->nranks - 1);
   const i64 sum = n > 1 ? MAX(cost_comm(o->k, OP_all_reduce, weights, rank, n, DT_F16), 0) : 0;
-  const double bw = cost_top_bw(o->k, machine_kind_of(m, 0));
-  const i64 update = (i64)(1e12 * 16 * (double)weights / bw / (s->zero.n ? s->dp.n : 1));
-  return update + (s->zero.n < 2 ? sum : sum / 2 * s->mb.n + sum / 2) + (s->zero.n == 3 ? sum * s->mb.n : 0);
+  return (s->zero.n < 2 ? sum : sum / 2 * s->mb.n + sum / 2) + (s->zero.n == 3 ? sum * s->mb.n : 0);
 }
 
 // Elements of weights by what they take: of those that the states of the optimizer belong to.
 static i64 weights_of(const hybrid_opts *o, const layers *l) {
-  i64 fixed = 0;
+  i64 fixed = l->wide_fixed;
   for (u32 k = 0; k < l->n; k++) fixed += l->fixed[k];
   const strategy *s = &o->s;
   const double d = s->dp.n, states = o->optim.kind == OPTIM_ADAM || o->optim.kind == OPTIM_ADAMW ? 6 : 2;
@@ -90,53 +90,78 @@ static i64 weights_of(const hybrid_opts *o, const layers *l) {
   return (i64)((double)fixed / each / s->pp.n);
 }
 
-// Cuts layers into stages. False: they do not fit, by the bytes of *need.
-static bool cut(const hybrid_opts *o, arena *a, const layers *l, auto_plan *out) {
+// What stands before the first call and behind the last one is of their layers, or on all places. What is kept of it there goes with
+// the layers that are beside it in any case.
+static layers layers_of(const strategy *s, const splits_by_layer *x) {
+  layers l = {MAX(x->n, 1), x->time_ps, x->fixed, x->kept, 0, 0};
+  const bool wide = policy_is_interlaced(s);
+  const i64 ps[] = {x->time_ps[x->n], x->time_ps[x->n + 1]}, fixed[] = {x->fixed[x->n], x->fixed[x->n + 1]},
+            kept[] = {x->kept[x->n], x->kept[x->n + 1]};
+  if (!x->n) l.time_ps[0] = l.fixed[0] = l.kept[0] = 0;
+  for (u32 k = 0; k < 2; k++) {
+    const u32 at = k ? l.n - 1 : 0;
+    l.kept[at] += wide ? kept[k] / s->pp.n : kept[k];
+    if (wide)
+      l.wide_ps += ps[k], l.wide_fixed += fixed[k];
+    else
+      l.time_ps[at] += ps[k], l.fixed[at] += fixed[k];
+  }
+  return l;
+}
+
+// Cuts layers into stages, as memory allows under the schedule. False: they do not fit, by the bytes of *need.
+static bool cut(planner *pl, const hybrid_opts *o, arena *a, const layers *l, auto_plan *out) {
   const strategy *s = &o->s;
   const i64 have = memory_of(o);
-  i64 sum = 0, fixed = 0, kept = 0;
-  for (u32 k = 0; k < l->n; k++) sum += l->time_ps[k], fixed += l->fixed[k], kept += l->kept[k];
+  const u32 n = s->pp.n, *alive = policy_alive(pl, a, o, s);
+  i64 sum = 0, wide = l->wide_ps / n;
   out->layers = s->layers;
-  if (s->pp.n == 1) {
-    out->bytes = fixed + kept;
-    out->time_ps = sum * s->mb.n;
-    return out->bytes <= have;
-  }
-  const balance_devices dev = {s->pp.n, have};
+  for (u32 k = 0; k < l->n; k++) sum += l->time_ps[k];
+  u32 *place = NEWN(a, u32, n), *kind = ZNEWN(a, u32, n), *part = NEWN(a, u32, n);
+  i64 *memory = NEWN(a, i64, n), *work = ZNEWN(a, i64, l->n + 1);
+  for (u32 q = 0; q < n; q++)
+    place[q] = q, memory[q] = have == INT64_MAX ? INT64_MAX / 2 : have - l->wide_fixed / n;
   const i64 *const time[] = {l->time_ps};
-  balance_line in = {.nlayers = l->n,
-                     .nkinds = 1,
-                     .kind = &dev,
-                     .time_ps = time,
-                     .fixed_bytes = l->fixed,
-                     .kept_bytes = l->kept,
-                     .micro = s->mb.n,
-                     .stages = s->pp.n};
-  balance_cuts cuts;
-  bool fits = balance_stages(a, &in, &cuts) == BALANCE_OK;
-  if (!fits) in.fixed_bytes = in.kept_bytes = NULL;
-  if (!fits && balance_stages(a, &in, &cuts) != BALANCE_OK) return false;
-  u32 *part = NEWN(a, u32, s->pp.n);
-  for (u32 q = 0, at = 0; q < s->pp.n; at = cuts.end[q++]) {
-    i64 own = 0;
+  balance_passes in = {.nlayers = l->n,
+                       .nkinds = 1,
+                       .nplaces = n,
+                       .nchunks = 1,
+                       .kind = kind,
+                       .place = place,
+                       .time_ps = time,
+                       .micro = s->mb.n,
+                       .alive = alive,
+                       .memory_bytes = memory,
+                       .fixed_bytes = l->fixed,
+                       .kept_bytes = l->kept,
+                       .work_bytes = work};
+  balance_chunked cuts;
+  if (!alive) return false;
+  bool fits = balance_chunks(a, &in, &cuts) == BALANCE_OK;
+  if (!fits) in.memory_bytes = NULL;
+  if (!fits && balance_chunks(a, &in, &cuts) != BALANCE_OK) return false;
+  for (u32 q = 0, at = 0; q < n; at = cuts.end[q++]) {
+    i64 own = l->wide_fixed / n;
     part[q] = cuts.end[q] - at;
-    for (u32 k = at; k < cuts.end[q]; k++) own += l->fixed[k] + l->kept[k] * MIN(s->pp.n - q, s->mb.n);
+    for (u32 k = at; k < cuts.end[q]; k++) own += l->fixed[k] + l->kept[k] * alive[q];
     out->bytes = MAX(out->bytes, own);
   }
-  if (!s->layers.nparts && s->v.n == 1) out->layers = (choice_value){.nparts = s->pp.n, .part = part};
-  out->time_ps = cuts.total_ps;
+  if (n > 1 && !o->keep_layers && !s->layers.nparts && s->v.n == 1)
+    out->layers = (choice_value){.nparts = n, .part = part};
+  out->time_ps = sum + (s->mb.n - 1) * cuts.longest_ps + (s->mb.n + n - 1) * wide;
   return fits;
 }
 
 static bool try_choice(const splits_prices *p, const splits_terms *t, const splits_answer *s, u32 pick,
                        const hybrid_opts *o, arena *a, auto_plan *out) {
-  layers l, all;
+  const splits_by_layer by = splits_layers(p, t, s, pick, a);
+  const layers l = layers_of(&o->s, &by);
   out->bytes = 0;
-  l.n = splits_layers(p, t, s, pick, a, &l.time_ps, &l.fixed, &l.kept);
-  const bool fits = cut(o, a, &l, out);
+  const bool fits = cut(p->m->pl, o, a, &l, out);
   splits_terms here = *t; // as if everything lay on the device
   here.offload = 0;
-  all.n = splits_layers(p, &here, s, pick, a, &all.time_ps, &all.fixed, &all.kept);
+  const splits_by_layer there = splits_layers(p, &here, s, pick, a);
+  const layers all = layers_of(&o->s, &there);
   out->time_ps += end_ps(o, weights_of(o, &all));
   return fits;
 }
@@ -201,6 +226,15 @@ static const like *like_of(splitter *x, const hybrid_opts *o) {
   return kept;
 }
 
+static u32 most_alive(const splitter *x, const hybrid_opts *o) {
+  arena *tmp = arena_new();
+  const u32 *alive = policy_alive(x->pl, tmp, o, &o->s);
+  u32 most = 1;
+  for (u32 q = 0; alive && q < o->s.pp.n; q++) most = MAX(most, alive[q]);
+  arena_free(tmp);
+  return most;
+}
+
 static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_limits *l) {
   const strategy *s = &o->s;
   static const like none;
@@ -215,11 +249,12 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_lim
                         .ways = s->tp.n,
                         .data = s->dp.n,
                         .micro = s->mb.n,
-                        .held = o->train ? MIN(s->pp.n, s->mb.n) : 1,
+                        .held = most_alive(x, o),
                         .zero = s->zero.n,
                         .offload = (u8)s->offload.n,
                         .materialise = (materialise_way)s->materialise.n,
                         .train = o->train,
+                        .wide = policy_wide_gradients(planner_source(x->pl), s),
                         .again = choice_is(CHOICE_recompute, s->recompute, "full"),
                         .recompute = s->recompute.n,
                         .marked = marked_of(x, o),
@@ -229,9 +264,9 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_lim
 
 static bool same_prices(const splits_terms *x, const splits_terms *y) {
   const bool same = x->ranks == y->ranks && x->ways == y->ways && x->data == y->data &&
-                    x->micro == y->micro && x->recompute == y->recompute &&
-                    x->materialise == y->materialise && x->limits.fastest == y->limits.fastest &&
-                    x->limits.ps_per_byte == y->limits.ps_per_byte;
+                    x->micro == y->micro && x->wide == y->wide && !x->zero == !y->zero &&
+                    x->recompute == y->recompute && x->materialise == y->materialise &&
+                    x->limits.fastest == y->limits.fastest && x->limits.ps_per_byte == y->limits.ps_per_byte;
   const bool alone = x->limits.fastest && x->limits.ps_per_byte == 0; // else bytes count
   return same && (alone || (x->held == y->held && x->zero == y->zero && x->offload == y->offload));
 }
@@ -247,6 +282,18 @@ static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *
   diag_truncate(x->pl->src->c, before);
   *vec_push(x->a, &x->known) = y;
   return y;
+}
+
+bool policy_auto_whole(const splitter *x, arena *a, u32 ways, auto_plan *out) {
+  static const splits_way whole = {.kind = WAY_WHOLE};
+  *out = (auto_plan){.exact = true, .fits = true};
+  for (u32 f = 1; f < planner_funcs(x->pl) && x->rules; f++)
+    for (u32 i = 0; x->m->fn[f].v && i < func_get(planner_source(x->pl), (func){f})->body.n; i++) {
+      const splits_instr *y = &x->m->fn[f].v[i];
+      if (y->l && !y->fixed && !splits_rules_allow((void *)x->rules, y, &whole, ways)) return false;
+    }
+  if (x->rules) out->splits.nagain = splits_rules_again(x->rules, a, &out->splits.again);
+  return true;
 }
 
 bool policy_auto_tell(const splitter *x) {
@@ -283,6 +330,60 @@ static bool solve(splitter *x, arena *a, const hybrid_opts *o, const splits_limi
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
   *out = (auto_plan){.layers = o->s.layers};
   return solve(x, a, o, &(splits_limits){.fastest = true}, out);
+}
+
+// ---- few operators ------------------------------------------------------------------------------------------
+enum { ASSIGNMENTS = 1 << 16 };
+
+static int by_time(const void *x, const void *y) {
+  const splits_choice *p = x, *q = y;
+  if (p->time_ps != q->time_ps) return p->time_ps < q->time_ps ? -1 : 1;
+  return p->bytes != q->bytes ? (p->bytes < q->bytes ? -1 : 1) : 0;
+}
+
+// All assignments that have a price, the fastest first. NULL: too many.
+static splits_choice *all_choices(arena *a, const splits_problem *p, u32 *n) {
+  u64 all = 1;
+  for (u32 k = 0; k < p->nops && all <= ASSIGNMENTS; k++) all *= p->op[k].noptions;
+  if (all > ASSIGNMENTS) return NULL;
+  splits_choice *v = NEWN(a, splits_choice, all + 1);
+  *n = 0;
+  for (u64 at = 0; at < all; at++) {
+    u16 *option = NEWN(a, u16, p->nops + 1);
+    u64 left = at;
+    for (u32 k = p->nops; k-- > 0; left /= p->op[k].noptions) option[k] = (u16)(left % p->op[k].noptions);
+    v[*n].option = option;
+    *n += splits_price(p, option, &v[*n].time_ps, &v[*n].bytes);
+  }
+  qsort(v, *n, sizeof *v, by_time);
+  return v;
+}
+
+u32 policy_auto_few(splitter *x, arena *a, const hybrid_opts *o, u32 most, auto_plan *out) {
+  const prog *src = planner_source(x->pl);
+  const func_info *m = func_get(src, src->main);
+  const splits_terms t = terms_of(x, o, &(splits_limits){.fastest = true});
+  const solved *y = solved_of(x, o, &t);
+  u32 operators = 0, n;
+  for (u32 i = 0; i < m->body.n; i++) {
+    if (m->body.v[i].op == OP_call) return 0;
+    operators += !x->m->fn[src->main.i].v[i].fixed;
+  }
+  if (!y->answer || operators > AUTO_FEW) return 0;
+  const u32 nf = planner_funcs(x->pl);
+  splits_answer s = {.fn = arena_dup(a, y->answer->fn, sizeof *s.fn * (nf + 1))};
+  splits_sheet *sheet = &s.fn[src->main.i];
+  s.main = sheet;
+  sheet->s.v = all_choices(a, &sheet->p, &n);
+  if (!sheet->s.v) return 0;
+  sheet->s.n = n = MIN(n, most);
+  for (u32 k = 0; k < n; k++) {
+    out[k] = (auto_plan){.exact = true, .layers = o->s.layers};
+    out[k].fits = try_choice(&y->p, &t, &s, k, o, a, &out[k]);
+    take_rows(&y->p, &s, k, a, &out[k]);
+    if (x->rules) out[k].splits.nagain = splits_rules_again(x->rules, a, &out[k].splits.again);
+  }
+  return n;
 }
 
 // The whole front, where there are few steps to it. Else bytes at a price: the least price at which the best split fits, by factors of

@@ -54,6 +54,7 @@ static const double *measure_on(const balance *b, u32 kind, u32 tp, i64 batch, i
   h.s = strategy_default();
   h.s.tp.n = tp, h.s.mb.n = (u32)(batch / samples);
   strategy_take_stages(&h.s, b->s, h.train);
+  h.splits = NULL; // of what the strategy splits: figures are kept by it
   const planner_key key = {KEPT_TIMES, h.s, {kind, b->s->tp.n}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
@@ -274,7 +275,7 @@ static bool share_batch(balance *b, choice_value *out) {
 // Shares are found as if each place had the whole model, then cuts for them. s has those shares: of them and of equal ones,
 // those whose step is shorter with the best cuts for them.
 static void share_or_equal(balance *b, strategy *s) {
-  const layer_list l = auto_layers_of(b, !policy_is_interlaced(s));
+  const layer_list l = auto_layers_of(b, true);
   const choice_value shares = s->dp_shares, equal = choice_default(CHOICE_dp_shares);
   if (l.n < s->pp.n || !shares.nparts || b->micro % strategy_shares_needed(s, CHOICE_dp_shares)) return;
   const double with = auto_step(b, &l);

@@ -45,8 +45,10 @@ typedef struct {
   u32 n;
   u32 *of;            // by instruction of main
   bool before, after; // are there such?
+  const bool *wide;   // by instruction: it lies on all places, and is of no layer; NULL: none does
 } layer_list;
 layer_list auto_layers_of(const balance *b, bool ends);
+static inline bool auto_in_layer(const layer_list *l, u32 i) { return !l->wide || !l->wide[i]; }
 // Calls of main among the first n layers.
 static inline u32 auto_calls(const layer_list *l, u32 n) {
   return n - (l->before && n) - (l->after && n == l->n);

@@ -2,7 +2,7 @@
 // together.
 //
 // Idea: places in their order, with the least time of all microbatches: all stages once, and the longest one for each
-// microbatch more. Of several stages on a place the sum is evened out. If that order has no memory for what 1F1B keeps, and another order of the same blocks has, that
+// microbatch more. Of several stages on a place the sum is evened out. If that order has no memory for what the schedule keeps, and another order of the same blocks has, that
 // with the least longest stage (balance/balance.h has the proofs). Times are those of balance.c.
 #include "plan/policy/balance.h"
 
@@ -36,6 +36,7 @@ static const i64 *block_times(balance *b, const layer_list *l, u32 block, u32 pl
   double done = 0; // layers are differences of rounded sums
   i64 before = 0;
   for (u32 i = 0; i < b->nbody; i++) {
+    if (!auto_in_layer(l, i)) continue; // as long on every place
     done += most[i];
     ps[l->of[i]] += (i64)done - before, before = (i64)done;
   }
@@ -82,24 +83,17 @@ static u32 kinds_of_blocks(const balance *b, const i64 *const *ps, u32 nlayers, 
 static sched_ahead ahead_of(const balance *b) {
   return b->s->schedule.path ? AHEAD_OTHER : sched_row_of(b->s->schedule.n)->ahead;
 }
-// Microbatches whose activations stage q keeps at once, one stage on a place. Of other schedules that is taken for as many
-// as 1F1B has: they keep no more, or it is not known.
-static u32 alive_at(const balance *b, u32 q) {
-  const u32 behind = b->s->pp.n - q;
-  if (ahead_of(b) == AHEAD_ALL) return b->s->mb.n;
-  return MIN(ahead_of(b) == AHEAD_TWICE ? 2 * behind - 1 : behind, b->s->mb.n);
-}
 // With so many under way, does a stage wait for one to come back?
 static bool waits(const balance *b) {
   return b->o->train && (ahead_of(b) == AHEAD_DEPTH || ahead_of(b) == AHEAD_TWICE);
 }
 
-static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 *end) {
+static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 *alive, const u32 *end) {
   for (u32 q = 0, l = 0; q < b->s->pp.n; q++) {
     i64 fixed = 0, kept = 0, work = 0;
     for (; l < end[q]; l++)
       fixed += bytes->fixed[l], kept += bytes->kept[l], work = MAX(work, bytes->work[l]);
-    if (fixed + kept * alive_at(b, q) + work > memory_of_block(b, q)) return false;
+    if (fixed + kept * alive[q] + work > memory_of_block(b, q)) return false;
   }
   return true;
 }
@@ -122,12 +116,12 @@ static bool places_of_stages(const balance *b, u32 *place) {
 static bool cut_in_order(balance *b, const layer_list *l, const layer_bytes *bytes, u32 *end) {
   const u32 n = b->s->pp.n;
   u32 *place = NEWN(b->a, u32, n * b->s->v.n), *kind = NEWN(b->a, u32, n); // each by itself
-  u32 *alive = NEWN(b->a, u32, n);
+  const u32 *alive = policy_alive(b->pl, b->a, b->o, b->s);
   i64 *memory = NEWN(b->a, i64, n);
   const i64 *const *ps = times_of_blocks(b, l), **once = NEWN(b->a, const i64 *, n);
-  if (!ps || !places_of_stages(b, place)) return false;
+  if (!ps || !alive || !places_of_stages(b, place)) return false;
   for (u32 q = 0; q < n; q++) {
-    kind[q] = q, once[q] = auto_updates(b, l, q), alive[q] = alive_at(b, q);
+    kind[q] = q, once[q] = auto_updates(b, l, q);
     memory[q] = memory_of_block(b, strategy_block(b->s, q));
   }
   balance_passes in = {.nlayers = l->n,
@@ -154,7 +148,7 @@ static bool cut_in_order(balance *b, const layer_list *l, const layer_bytes *byt
 static const double *cuts_of(balance *b, const layer_list *l) {
   const u32 n = b->s->pp.n * b->s->v.n;
   planner_key key = auto_key(b, KEPT_CUTS, false);
-  key.number[1] = waits(b) ? 1 + b->s->schedule.n : 0;
+  key.number[1] = waits(b) || l->wide ? 1 + b->s->schedule.n : 0;
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   if (!times_of_blocks(b, l)) return NULL;
@@ -204,7 +198,11 @@ static bool cut_in_any_order(balance *b, const layer_list *l, const layer_bytes 
   const u32 n = b->s->pp.n, nkinds = kinds_of_blocks(b, ps, l->n, kind);
   balance_devices *of = ZNEWN(b->a, balance_devices, nkinds);
   const i64 **time = NEWN(b->a, const i64 *, nkinds);
+  const u32 *alive = policy_alive(b->pl, b->a, b->o, b->s);
+  u32 *by_depth = NEWN(b->a, u32, n);
   i64 work = 0;
+  if (!alive) return false;
+  for (u32 q = 0; q < n; q++) by_depth[n - 1 - q] = alive[q];
   for (u32 k = 0; k < l->n; k++) work = MAX(work, bytes->work[k]);
   for (u32 q = 0; q < n; q++)
     of[kind[q]].count++, of[kind[q]].memory_bytes = MAX(memory_of_block(b, q) - work, 0),
@@ -217,6 +215,7 @@ static bool cut_in_any_order(balance *b, const layer_list *l, const layer_bytes 
                            .kept_bytes = bytes->kept,
                            .micro = b->s->mb.n,
                            .stages = n,
+                           .alive = by_depth,
                            .aim = BALANCE_BOTTLENECK};
   return balance_stages(b->a, &in, cuts) == BALANCE_OK;
 }
@@ -225,7 +224,8 @@ static bool cut_in_any_order(balance *b, const layer_list *l, const layer_bytes 
 static void make_fit(balance *b, const layer_list *l, u32 *end, choice_value *places) {
   const u32 n = b->s->pp.n;
   const layer_bytes bytes = auto_bytes_of_layers(b, l);
-  const i64 *const *ps = fits_in_order(b, &bytes, end) ? NULL : times_of_blocks(b, l);
+  const u32 *alive = policy_alive(b->pl, b->a, b->o, b->s);
+  const i64 *const *ps = !alive || fits_in_order(b, &bytes, alive, end) ? NULL : times_of_blocks(b, l);
   if (!ps) return;
   const bool ordered = cut_in_order(b, l, &bytes, end);
   balance_cuts cuts;
@@ -246,7 +246,7 @@ static void make_fit(balance *b, const layer_list *l, u32 *end, choice_value *pl
 // ---- auto -----------------------------------------------------------------------------------------------
 bool auto_layers(balance *b, strategy *s) {
   const u32 n = b->s->pp.n * b->s->v.n;
-  const layer_list l = auto_layers_of(b, !policy_is_interlaced(b->s)); // whose ends lie on all places
+  const layer_list l = auto_layers_of(b, true);
   if (l.n < n) return true; // by FLOPs, which cuts between single matmuls too
   const double *cut = cuts_of(b, &l);
   if (!cut) return false;

@@ -20,6 +20,13 @@ layer_list auto_layers_of(const balance *b, bool ends) {
   const func_info *m = func_get(planner_source(b->pl), planner_source(b->pl)->main);
   layer_list x = {.of = NEWN(b->a, u32, m->body.n + 1)};
   u32 first = 0, last = 0, calls = 0;
+  wide_parts parts;
+  const u32 said = diag_count(planner_source(b->pl)->c);
+  if (policy_is_interlaced(b->s)) {
+    ends = false;
+    if (policy_wide_parts(b->pl, b->a, b->s, (loc){0}, &parts)) x.wide = parts.wide;
+    diag_truncate(planner_source(b->pl)->c, said); // the plan is refused for it
+  }
   for (u32 i = 0; i < m->body.n; i++) {
     if (m->body.v[i].op != OP_call) continue;
     if (!calls++) first = i;
@@ -37,13 +44,16 @@ layer_list auto_layers_of(const balance *b, bool ends) {
 }
 
 // Figures of layers are kept for the layers that they are of.
-static i64 key_of(const layer_list *l) { return (i64)l->n << 2 | l->before << 1 | l->after; }
+static i64 key_of(const layer_list *l) {
+  return (i64)l->n << 3 | (i64)(l->wide != NULL) << 2 | l->before << 1 | l->after;
+}
 
 // ---- memory of layers -----------------------------------------------------------------------------------
 // Bytes of each layer on a rank. NULL: not known.
 static const double *kept_of_layers(const balance *b, const layer_list *l) {
   hybrid_opts h = *b->o;
-  h.s = strategy_default(), h.said = NULL, h.no_order = true;
+  h.s = strategy_default(), h.said = NULL, h.no_order = true,
+  h.splits = NULL; // figures are kept by the strategy
   h.s.tp = b->s->tp, h.s.mb.n = b->s->mb.n * b->s->dp.n;
   strategy_take_stages(&h.s, b->s, h.train);
   const planner_key key = {KEPT_BYTES, h.s, {key_of(l)}, auto_training(b), cost_model_serial(b->o->k)};
@@ -55,7 +65,8 @@ static const double *kept_of_layers(const balance *b, const layer_list *l) {
   if (!pn) return NULL;
   const u32 n = plan_kept(b->pl, pn, b->o->k, b->a, &x, &accumulates);
   double *kept = ZNEWN(b->a, double, l->n + 1);
-  for (u32 k = 0; k < n; k++) kept[l->of[x[k].def]] += x[k].bytes;
+  for (u32 k = 0; k < n; k++)
+    if (auto_in_layer(l, x[k].def)) kept[l->of[x[k].def]] += x[k].bytes;
   planner_keep_times(b->pl, &key, kept, l->n);
   return kept;
 }
@@ -75,7 +86,7 @@ static const double *weights_of_layers(const balance *b, const layer_list *l) {
   double *sum = ZNEWN(b->a, double, LAYER_BYTES * l->n + 1);
   u32 *reader = ZNEWN(b->a, u32, m->nparams + 1); // the latest layer that has it, from 1
   for (u32 i = 0; i < m->body.n; i++)
-    for (u32 o = 0; o < instr_nopd(m, &m->body.v[i]); o++) {
+    for (u32 o = 0; o < instr_nopd(m, &m->body.v[i]) && auto_in_layer(l, i); o++) {
       const value v = opd_of(m, &m->body.v[i], o);
       if (v > m->nparams || m->params.v[v - 1].r != ROLE_WEIGHT) continue;
       const bool again = l->before && l->after && reader[v] == 1 && l->of[i] + 1 == l->n;
@@ -160,7 +171,7 @@ static layer_values values_of_layers(const balance *b, const layer_list *l) {
   const double *alive = alive_in_main(b->a, p, m), *heavy = plan_products(b->pl, b->a);
   for (u32 i = 0; i < m->body.n; i++) {
     double *largest = &v[l->n + 1 + l->of[i]];
-    *largest = MAX(*largest, largest_in(p, m, &m->body.v[i]));
+    if (auto_in_layer(l, i)) *largest = MAX(*largest, largest_in(p, m, &m->body.v[i]));
   }
   for (u32 k = 1; k < l->n; k++) {
     u32 from, to;

@@ -112,6 +112,33 @@ bool policy_schedule_fits(ctx *c, const strategy *s, bool train) {
   return sched_possible(c, sched_row_of(s->schedule.n), &form, (loc){0});
 }
 
+const u32 *policy_alive(planner *pl, arena *a, const hybrid_opts *o, const strategy *s) {
+  ctx *c = planner_source(pl)->c;
+  const u32 before = diag_count(c), n = s->pp.n;
+  const sched_shape form = shape_of(s, true);
+  const sched_row *row = s->schedule.path ? NULL : sched_row_of(s->schedule.n);
+  const u32 *live = NULL;
+  schedule_file from = {0};
+  u32 *alive = ZNEWN(a, u32, n + 1), *stages = ZNEWN(a, u32, n + 1), replicas = 1, nstages = n;
+  if (!o->train || n == 1) {
+    for (u32 q = 0; q < n; q++) alive[q] = o->train;
+    return alive;
+  }
+  if (row) {
+    if (planner_schedule_key(pl, row, &form, (loc){0}, &live))
+      replicas = sched_replicas(row), nstages = (u32)sched_nstages(row, n, s->v.n);
+  } else if (from_file(c, a, o->files, s->schedule.path, &form, (loc){0}, &from) && from.planned)
+    live = plan_live(a, from.planned), replicas = from.planned->nreplicas, nstages = from.planned->nstages;
+  diag_truncate(c, before);
+  for (u32 k = 0; live && k < replicas * nstages; k++) {
+    if (row && sched_is_wide(row, n, k % nstages)) continue;
+    const u32 q = row ? sched_place(row, n, k / nstages, k % nstages) : from.planned->at[k].v[0];
+    alive[q] += live[k], stages[q] += k < nstages;
+  }
+  for (u32 q = 0; q < n; q++) alive[q] = (u32)ceil_div(alive[q], MAX(stages[q], 1));
+  return live ? alive : NULL;
+}
+
 // A file with versions of weights is the schedule of a row, which says when they are updated.
 static bool says_updates(ctx *c, plan *pn, const sched *s, const strategy *of, sched_shape *form, loc at) {
   const char *path = of->schedule.path;

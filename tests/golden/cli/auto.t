@@ -85,7 +85,7 @@ hybrid, same degrees  dp=1 tp=4 pp=1 sp  220.0 ms  1.08x  36.36/s  3.23 GiB
 hybrid, any degrees   dp=4 tp=1 pp=1     205.0 ms  1.00x  39.02/s  3.86 GiB
 
              computes 96.2 % of the time, communicates 3.8 %, idles 0.0 %
-certificate  hybrids searched: 15; degrees split by dynamic programming: 3; of them simulated, by their estimates: 3
+certificate  hybrids searched: 15; degrees split by dynamic programming: 2; of them simulated, by their estimates: 2
 ## Constraints.
 $ printf 'rules:\n  - {op: matmul, letters: [n, k], whole: never}\n  - {op: layernorm, whole: only}\n' >r.yaml
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --constraints r.yaml | grep 'matmul\|layernorm'
@@ -153,7 +153,7 @@ $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --tra
   "seed": 0
 }
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0 recompute=none' --auto --method mcmc --proposals 20000 --memory-limit 2MB | grep '^automatic'
-automatic             dp=1 tp=2 pp=1  987.0 us  1.00x  8,105/s  1.63 MiB
+automatic             dp=1 tp=2 pp=1  952.1 us  1.00x  8,402/s  1.63 MiB
 $ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --auto --method mcm
 error[E0801]: unknown method `mcm`: exact, mcmc or both
   hint: did you mean `mcmc`?
@@ -296,11 +296,15 @@ error[E0101]: cannot read 'none.yaml': No such file or directory
 [1]
 $ printf 'rules:\n  - {op: matmul, letters: [], whole: never}\n' >r.yaml
 $ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints r.yaml
-error[E0513]: the rules leave matmul, layer:2, no way to be computed by 2 ranks
-  --> r.yaml:2:5
+error[E0513]: matmul, layer:2: `whole: never` says that it is split, but no letter is left to split it over
+  --> r.yaml:2:38
    2 |   - {op: matmul, letters: [], whole: never}
-     |     ^
-  hint: letters: [a, m, k, n], or whole: may
+     |                                      ^
+  note: the other one
+    --> r.yaml:2:27
+     2 |   - {op: matmul, letters: [], whole: never}
+       |                           ^
+  hint: whole: may
 [1]
 $ heddle plan gpt2 --machine '1x2 v100' --constraints r.yaml
 error[E0801]: --constraints is for --auto
@@ -321,11 +325,11 @@ layer         2  matmul         attn.qkv        k, dimension 2 of operand 0     
 layer        18  matmul         attn.out        k, dimension 2 of operand 0       4
 layer        22  matmul         mlp.up          k, dimension 2 of operand 0      64
 layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
-$ printf 'rules:\n  - {op: matmul, degrees: [2], letters: [n], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
-layer         2  matmul         attn.qkv        n, dimension 1 of operand 1       4
-layer        18  matmul         attn.out        n, dimension 1 of operand 1      64
-layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
-layer        25  matmul         mlp.down        n, dimension 1 of operand 1      64
+$ printf 'rules:\n  - {op: matmul, degrees: [2], letters: [n]}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
+layer         2  matmul         attn.qkv        whole
+layer        18  matmul         attn.out        whole
+layer        22  matmul         mlp.up          whole
+layer        25  matmul         mlp.down        whole
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --strategy 'tp=4 mb=1 recompute=none' | grep matmul
 layer         2  matmul         attn.qkv        whole
 layer        18  matmul         attn.out        whole
@@ -338,11 +342,15 @@ $ printf 'rules:\n  - {op: gelu, whole: only, recompute: true}\n' >r.yaml; heddl
 2520576
 ## What can be met by nothing, and the nearest that works.
 $ printf 'rules:\n  - {op: matmul, letters: [m], whole: never}\n  - {op: matmul, letters: [n], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none'
-error[E0513]: the rules leave matmul, layer:2, no way to be computed by 2 ranks
-  --> r.yaml:3:5
+error[E0513]: matmul, layer:2: `whole: never` says that it is split, but no letter is left to split it over
+  --> r.yaml:3:27
    3 |   - {op: matmul, letters: [n], whole: never}
-     |     ^
-  hint: letters: [m]
+     |                           ^
+  note: the other one
+    --> r.yaml:2:27
+     2 |   - {op: matmul, letters: [m], whole: never}
+       |                           ^
+  hint: whole: may
 [1]
 $ sed -i 's/\[n\]/[m]/' r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
 layer         2  matmul         attn.qkv        m, dimension 1 of operand 0      16
@@ -389,3 +397,86 @@ $ echo 'rules: [{op: matmul, whole: may}]' >may.yaml; heddle plan gpt3-xl --batc
 automatic             dp=1 tp=2 pp=1  105.2 ms  1.00x  19.01/s  10.7 GiB
 $ heddle plan gpt3-xl --batch 2 --seq 128 --train --machine '1x2 a100' --auto --strategy "dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none" --optimizer adafactor --memory-limit 8GiB --constraints may.yaml | grep ^automatic
 automatic             dp=1 tp=2 pp=1  111.5 ms  1.00x  17.93/s  5.80 GiB
+## Rules that cannot both hold: each pair once, with both lines.
+$ printf 'rules:\n  - op: matmul\n    degrees: [2]\n    whole: never\n  - {op: layernorm, whole: only}\n  - {node: "layer:1", whole: never}\n  - {node: "layer:18", letters: [k]}\n  - {node: "layer:18", dims: [[1, 1]]}\n  - {node: "layer:20", letters: [], whole: never}\n  - {op: softmax, recompute: true}\n  - {node: "layer:15", recompute: false}\n' >r.yaml
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --constraints r.yaml
+error[E0513]: layernorm, layer:1: `whole: never` and `whole: only` cannot both hold
+  --> r.yaml:6:30
+   6 |   - {node: "layer:1", whole: never}
+     |                              ^
+  note: the other one
+    --> r.yaml:5:28
+     5 |   - {op: layernorm, whole: only}
+       |                            ^
+  hint: leave out one of both
+error[E0513]: matmul, layer:2: `degrees` leaves it whole at other degrees, but `whole: never` says that it is split
+  --> r.yaml:4:12
+   4 |     whole: never
+     |            ^
+  note: the other one
+    --> r.yaml:3:14
+     3 |     degrees: [2]
+       |              ^
+  hint: whole: may
+error[E0513]: softmax, layer:15: one rule has it computed again, another one not
+  --> r.yaml:11:35
+  11 |   - {node: "layer:15", recompute: false}
+     |                                   ^
+  note: the other one
+    --> r.yaml:10:30
+    10 |   - {op: softmax, recompute: true}
+       |                              ^
+  hint: leave out one of both
+error[E0513]: matmul, layer:18: `whole: never` says that it is split, but no letter is left to split it over
+  --> r.yaml:8:30
+   8 |   - {node: "layer:18", dims: [[1, 1]]}
+     |                              ^
+  note: the other one
+    --> r.yaml:7:33
+     7 |   - {node: "layer:18", letters: [k]}
+       |                                 ^
+  hint: whole: may
+error[E0513]: add, layer:20: `whole: never` says that it is split, but no letter is left to split it over
+  --> r.yaml:9:44
+   9 |   - {node: "layer:20", letters: [], whole: never}
+     |                                            ^
+  note: the other one
+    --> r.yaml:9:33
+     9 |   - {node: "layer:20", letters: [], whole: never}
+       |                                 ^
+  hint: whole: may
+[1]
+## What can hold with anything: letters, dims and degrees that leave nothing, where nothing says that it is split.
+$ printf 'rules:\n  - {op: matmul, letters: [m], degrees: [4]}\n  - {op: matmul, letters: [n], dims: [[1, 0]]}\n  - {op: matmul, whole: only, recompute: false}\n' >r.yaml
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --constraints r.yaml | grep matmul
+layer         2  matmul         attn.qkv        whole
+layer        18  matmul         attn.out        whole
+layer        22  matmul         mlp.up          whole
+layer        25  matmul         mlp.down        whole
+## An operator between others of its kind has a way of its own.
+$ printf 'rules:\n  - {op: gelu, whole: only}\n  - {node: "layer:23", letters: [b], whole: never}\n' >r.yaml
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --constraints r.yaml | grep 'layer  *2[34]'
+layer        23  add            mlp.up.bias     b, dimension 1 of operand 0      16
+layer        24  gelu                           whole
+## Where rules allow that nothing is split, plans without a tensor axis keep them.
+$ printf 'rules:\n  - {op: softmax, whole: only}\n  - {op: gelu, recompute: true}\n' >r.yaml
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'mb=1' --auto --constraints r.yaml -o auto.plan | tail -8
+                      strategy            time         samples    memory
+automatic             dp=1 tp=1 pp=2  842.0 us  1.00x  9,501/s  1.45 MiB
+hybrid, same degrees  dp=1 tp=1 pp=2  829.8 us  0.99x  9,640/s  1.58 MiB
+hybrid, any degrees   dp=1 tp=1 pp=2  829.8 us  0.99x  9,640/s  1.58 MiB
+
+answer       without a tensor axis: the rules allow that nothing is split, and no split is faster
+             computes 52.8 % of the time, communicates 1.3 %, idles 46.0 %
+certificate  hybrids searched: 27; degrees split by dynamic programming: 3; of them simulated, by their estimates: 4
+$ grep -A2 recompute: auto.plan
+recompute:
+  - {in: layer, instr: 24, op: gelu}
+send-stream: pp
+## Stages as they were said.
+$ for l in equal cost whale auto 1/3; do heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy "dp=1 tp=2 pp=2 mb=2 zero=0 recompute=none layers=$l" --auto | grep '^automatic'; done
+automatic             dp=1 tp=2 pp=2 mb=2 layers=equal  2.679 ms  1.00x  2,986/s  2.73 MiB
+automatic             dp=1 tp=2 pp=2 mb=2  2.679 ms  1.00x  2,986/s  2.73 MiB
+automatic             dp=1 tp=2 pp=2 mb=2 layers=whale  2.679 ms  1.00x  2,986/s  2.73 MiB
+automatic             dp=1 tp=2 pp=2 mb=2 layers=2/2   2.679 ms  1.00x  2,986/s  2.73 MiB
+automatic             dp=1 tp=2 pp=2 mb=2 layers=1/3  3.021 ms  1.00x  2,649/s  2.35 MiB
