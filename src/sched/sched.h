@@ -137,21 +137,22 @@ typedef struct {
   sched_weights weights;
   sched_ahead ahead;
 } sched_row;
-// Replicas of the model that a row runs, passes of a forward, stages of one replica, does a stage lie on all places, and the place of a stage;
-// of several the lowest.
+// Replicas of the model that a row runs, passes of a forward, how many of its stages lie on all places, stages of one replica, is
+// a stage one of those on all places, and the place of a stage; of several the lowest.
 static inline u32 sched_replicas(const sched_row *r) { return r->placement == PLACED_BOTH ? 2 : 1; }
 static inline u32 sched_passes(const sched_row *r) { return r->placement == PLACED_PASSES ? 3 : 1; }
+static inline u32 sched_nwide(const sched_row *r) { return r->placement == PLACED_WIDE ? 2 : 0; }
 static inline u64 sched_nstages(const sched_row *r, u32 places, u32 chunks) {
-  return (u64)places * chunks / sched_passes(r) + (r->placement == PLACED_WIDE ? 2 : 0);
+  return (u64)places * chunks / sched_passes(r) + sched_nwide(r);
 }
 static inline bool sched_is_wide(const sched_row *r, u32 places, u32 stage) {
   assert(places < UINT32_MAX);
-  return r->placement == PLACED_WIDE && stage % (places + 1) == 0;
+  return sched_nwide(r) && stage % (places + 1) == 0;
 }
 static inline u32 sched_place(const sched_row *r, u32 places, u32 replica, u32 stage) {
   assert(places > 0);
   const bool back = replica || (r->placement == PLACED_V && stage / places % 2);
-  if (r->placement == PLACED_WIDE) return sched_is_wide(r, places, stage) ? 0 : (stage - 1) % places;
+  if (sched_nwide(r)) return sched_is_wide(r, places, stage) ? 0 : (stage - 1) % places;
   return back ? places - 1 - stage % places : stage % places;
 }
 // Microbatches of an update; 0: all of a step. How many updates come before what a microbatch's tasks read on a stage; how
