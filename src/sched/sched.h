@@ -197,6 +197,9 @@ const sched *sched_read(ctx *c, arena *a, const char *path, loc where); // a fil
 // Has a schedule from text the figures of a shape (those that are not 0; groups it has none)? E_PLAN at
 // `where` calls it `name` and tells both.
 bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *shape, loc where);
+// Do its first and its last stage lie on all places, and between them one on each, as of a row that is PLACED_WIDE but on any
+// places? Of one replica, with more than one place.
+bool sched_ends_wide(const sched *s);
 // Do tasks of it read several versions of weights, or update them? Then which row is it the schedule of? shape: its
 // figures; the group becomes that of updates. NULL: of none, with E_PLAN at `where`, which calls it `name`.
 bool sched_has_versions(const sched *s);
