@@ -256,6 +256,7 @@ typedef struct {
 } sched_span;
 typedef struct {
   u64 makespan;
+  u64 held; // the same where the tasks of a pair start together, when both can, and end together; 0: there are no pairs
   const sched_span *const *at; // [place][number in the sequence]
   const u64 *busy;             // by place; it is idle for the rest of makespan
   const u32 *live;             // by place: most activations at once; 0 without backward
