@@ -241,6 +241,13 @@ error[E0118]: unknown column 'color'
      |                                            ^
   hint: the first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us]
 [1]
+$ printf 'stage,forward,input_us,weight_us,memory\n0,1,2,0,1\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: unknown column 'forward'
+  --> bad.csv:1:7
+   1 | stage,forward,input_us,weight_us,memory
+     |       ^
+  hint: did you mean forward_us? The first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us]
+[1]
 $ printf 'stage,forward_us,input_us,weight_us,memory,place,places\n0,1,2,0,1,0,0\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
 error[E0118]: place and places are one column: give one of them
   --> bad.csv:1:1
