@@ -45,7 +45,7 @@ typedef struct {
 
 // n: the count; the number of the word from 0; 1 for a flag that is on; of a set one bit for each word. A
 // list of numbers: its parts (n is then 0); of grids three for each, pp, tp and dp. A file instead of a word: its path (n is then how many words
-// there are), and no parts.
+// there are; one more where it was read, and the first and the last stage of the schedule lie on all places), and no parts.
 typedef struct {
   u32 n, nparts;
   union {
@@ -152,7 +152,9 @@ bool strategy_goes_with(ctx *c, const strategy_set *set, const strategy *s, cons
                         const choice_unfit *v, u32 n);
 // Does everything go with updates between tasks? `beside` says so.
 bool strategy_updates_between(ctx *c, const strategy *s, const char *beside);
-bool choice_is_list(choice_value x);      // of numbers
+bool choice_is_list(choice_value x); // of numbers
+bool choice_is_interlaced(
+    choice_value x); // of schedule: its first and last stage lie on all places; of a file once it was read
 bool choice_has_two_ways(choice_value x); // of schedule: it runs two replicas of its own
 
 // ---- strategies ---------------------------------------------------------------------------------------

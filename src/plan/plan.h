@@ -237,9 +237,11 @@ u32 plan_tasks(arena *a, const plan *pn, const u32 **word);
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *n, const sim_order **order);
 // Does a stage of the row stand for several segments of a plan? Those of a stage run one after the other.
 bool plan_unrolls(const sched_row *row);
-// The row's sequences with the plan's segments as stages. In `a`.
-const sched_seq *plan_unroll(arena *a, const plan *pn, const sched_row *row, const sched *made);
-u32 *plan_unroll_live(arena *a, const plan *pn, const sched_row *row, const u32 *live); // plan_live likewise
+bool plan_is_unrolled(const plan *pn); // does one of the row or the file that the plan's order is made of?
+// Its sequences with the plan's segments as stages. In `a`.
+const sched_seq *plan_unroll(arena *a, const plan *pn, const sched *made);
+u32 *plan_unroll_live(arena *a, const plan *pn, u32 npasses, const u32 *live); // plan_live likewise
+bool *plan_unroll_split(arena *a, const plan *pn, const sched *made);          // sched.split likewise
 // The schedule that the plan's order is: "1f1b". NULL: none with a name, or there is one place.
 const char *plan_schedule(const plan *pn);
 // The plan's sequences are called that schedule from now on if they are it, with groups of so many microbatches
@@ -726,13 +728,14 @@ bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *
 bool policy_auto_whole(const splitter *x, arena *a, u32 ways, auto_plan *out);
 // Of degrees for which there was none: says which operator the rules leave no way. False: it was not for that.
 bool policy_auto_tell(const splitter *x);
-// Reads every file that a strategy set names into `a`. False and diagnostics if one cannot be read, or
-// deadlocks.
-bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out);
 // By place of the pipeline: microbatches whose activations it keeps at once when it has most, under the schedule of a settled
 // strategy (plan_live); of several stages on a place their mean, rounded up; without a backward none. What estimates of memory
 // count with. NULL: there is no such schedule.
 const u32 *policy_alive(planner *pl, arena *a, const hybrid_opts *o, const strategy *s);
+// Reads every file that a strategy set names into `a`, and notes in the set what strategies need to know of it
+// (choice_is_interlaced). False and diagnostics if one cannot be read, or deadlocks.
+bool policy_schedule_files(ctx *c, arena *a, strategy_set *set, schedule_files *out);
+bool policy_schedule_read(ctx *c, arena *a, hybrid_opts *o); // likewise of one strategy, unless `files` has it
 // Has the schedule of a settled strategy the sizes that its row asks for? Else a diagnostic. Files are not asked.
 bool policy_schedule_fits(ctx *c, const strategy *s, bool train);
 const char *policy_schedule_name(u32 i);                 // NULL past the last

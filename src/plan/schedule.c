@@ -57,11 +57,12 @@ static sched_seq only_needed(arena *a, const sched_seq *seq, const plan_graph *g
 }
 
 static const sched *schedule_of(ctx *c, arena *a, const plan *pn, const plan_graph *g) {
-  const sched_seq *given = pn->seqs ? pn->seqs : pn->made.file ? pn->made.file->seq : NULL;
+  const sched_seq *given = pn->seqs;
   if (!given) {
-    const sched *row = sched_make(c, a, pn->made.row->name, &pn->made.shape, pn->order_at);
-    if (!row) return NULL;
-    given = plan_unrolls(pn->made.row) ? plan_unroll(a, pn, pn->made.row, row) : row->seq;
+    const sched *made =
+        pn->made.file ? pn->made.file : sched_make(c, a, pn->made.row->name, &pn->made.shape, pn->order_at);
+    if (!made) return NULL;
+    given = plan_is_unrolled(pn) ? plan_unroll(a, pn, made) : made->seq;
   }
   sched_seq *seq = NEWN(a, sched_seq, pn->nseqs + 1);
   for (u32 p = 0; p < pn->nseqs; p++) seq[p] = g->forward ? only_needed(a, &given[p], g) : given[p];
@@ -158,7 +159,7 @@ const char *plan_name_schedule(ctx *c, arena *a, plan *pn, const sched_row *row,
   const bool divides = plan_unrolls(row) ? pn->nseqs > 1 : form.chunks && stages % pn->nseqs == 0;
   const sched *s = divides ? sched_make(c, tmp, row->name, &form, *at) : NULL;
   diag_truncate(c, before);
-  const sched_seq *seq = s && plan_unrolls(row) ? plan_unroll(tmp, pn, row, s) : s ? s->seq : NULL;
+  const sched_seq *seq = s && plan_unrolls(row) ? plan_unroll(tmp, pn, s) : s ? s->seq : NULL;
   const char *why = s ? first_difference(a, pn, seq, at)
                       : arena_printf(a, "it has none of %u segments on %u places and %u microbatches%s",
                                      stages, pn->nseqs, form.micro, grouped ? " in such groups" : "");

@@ -183,9 +183,10 @@ static bool make_grads(main_build *mb) {
   arena *a = mb->x->a;
   for (u32 i = 0; i < mb->nstages; i++) mb->stage[i].has_dy = ZNEWN(a, bool, mb->stage[i].src->noutputs + 1);
   if (!pn->train) return true;
-  bool *split = ZNEWN(a, bool, mb->nsegments);
-  for (u32 i = 0; i < mb->nsegments; i++)
-    split[i] = !pn->seqs && (pn->made.file ? pn->made.file->split[i] : pn->made.row->split);
+  const sched *file = pn->seqs ? NULL : pn->made.file;
+  bool *split = file && plan_is_unrolled(pn) ? plan_unroll_split(a, pn, file) : ZNEWN(a, bool, mb->nsegments);
+  for (u32 i = 0; i < mb->nsegments && !(file && plan_is_unrolled(pn)); i++)
+    split[i] = !pn->seqs && (file ? file->split[i] : pn->made.row->split);
   for (u32 i = 0; pn->seqs && i < pn->nseqs; i++)
     for (u32 k = 0; k < pn->seqs[i].n; k++) {
       const sched_task *t = &pn->seqs[i].v[k];

@@ -509,12 +509,12 @@ bool strategy_goes_with(ctx *c, const strategy_set *set, const strategy *s, cons
   return true;
 }
 
-static bool is_interlaced(choice_value x) {
-  return !choice_file(x) && sched_row_of(x.n)->placement == PLACED_WIDE;
+bool choice_is_interlaced(choice_value x) {
+  return choice_file(x) ? x.n > choice_words(CHOICE_schedule) : sched_nwide(sched_row_of(x.n)) > 0;
 }
 
 static bool says_places(choice_value x) {
-  return choice_file(x) || choice_has_two_ways(x) || sched_row_of(x.n)->chunks > 1 || is_interlaced(x);
+  return choice_file(x) || choice_has_two_ways(x) || sched_row_of(x.n)->chunks > 1 || choice_is_interlaced(x);
 }
 
 // Whale's pipelines have one stage on each place, and decide themselves which places come first.
@@ -611,9 +611,10 @@ static bool settle_stale(ctx *c, const strategy_set *set, bool train, const stra
 }
 
 static bool settle_interlaced(ctx *c, const strategy_set *set, const strategy *s) {
-  char beside[64];
-  if (!is_interlaced(s->schedule)) return true;
-  snprintf(beside, sizeof beside, "schedule=%s", sched_row_of(s->schedule.n)->name);
+  char beside[256];
+  const char *path = choice_file(s->schedule);
+  if (!choice_is_interlaced(s->schedule)) return true;
+  snprintf(beside, sizeof beside, "schedule=%s", path ? path : sched_row_of(s->schedule.n)->name);
   return strategy_goes_with(c, set, s, beside, beside_interlaced, COUNT_OF(beside_interlaced));
 }
 

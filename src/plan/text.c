@@ -434,37 +434,40 @@ static void read_order(reader *r, const ynode *top) {
   }
 }
 
-// What the order is called, where it is that: by `schedule`, or by a strategy that is the plan's name. Such a name
-// keeps nothing of the order if it is another one.
+// What the order is called, where it is that.
 static void name_order(reader *r, const ynode *y, const sched_row *row, u32 grouped) {
-  strategy_set set;
-  strategy s;
-  const u32 before = diag_count(r->c);
-  const bool named = r->pn->name.i && strategy_parse(r->c, r->a, sym_str(r->c, r->pn->name), &set) &&
-                     strategy_one(r->c, &set, &s);
-  diag_truncate(r->c, before);
-  if (!y && named && !s.replicas.nparts)
-    row = sched_row_of(s.schedule.n), grouped = s.group.n; // NULL: of a file
-  if (!row) return;
-  loc at = y ? y->at : (loc){0};
+  loc at = y->at;
   const char *why = plan_name_schedule(r->c, r->a, r->pn, row, grouped, &at);
   if (!why) return;
-  if (y && row->weights != WEIGHTS_ONE &&
-      r->pn->train) { // versions are the row's: without it they are not known
+  if (row->weights != WEIGHTS_ONE && r->pn->train) { // versions are the row's: without it they are not known
     diag(r->c, E_PLAN, at, "the order is not that of schedule %s, which says when weights are updated: %s",
          row->name, why);
     diag_hint(r->c, "leave out `schedule` to update them when all tasks have ended");
     r->failed = true;
     return;
   }
-  if (y) {
-    diag(r->c, W_SCHEDULE, at, "the order is not that of schedule %s: %s", row->name, why);
-    if (at.i != y->at.i) diag_note(r->c, y->at, "the plan says so here");
-    diag_hint(r->c, "leave out `schedule` if the order is the plan's own");
-  }
-  if (!named) return;
-  s = strategy_without(&s, CHOICE_OF_ORDER);
-  r->pn->name = sym_of(r->c, arena_printf(r->a, "%s, an order of its own", strategy_str(r->a, &s)));
+  diag(r->c, W_SCHEDULE, at, "the order is not that of schedule %s: %s", row->name, why);
+  if (at.i != y->at.i) diag_note(r->c, y->at, "the plan says so here");
+  diag_hint(r->c, "leave out `schedule` if the order is the plan's own");
+}
+
+// The name is a label and decides nothing. But who reads in it that the plan is asynchronous is told that it is not.
+static void warn_of_name(reader *r, const ynode *top) {
+  strategy_set set;
+  strategy s;
+  const u32 before = diag_count(r->c);
+  const ynode *name = yaml_get(top, "name");
+  const bool named = r->pn->train && name && strategy_parse(r->c, r->a, sym_str(r->c, r->pn->name), &set) &&
+                     strategy_one(r->c, &set, &s);
+  diag_truncate(r->c, before);
+  if (!named || choice_file(s.schedule) || sched_row_of(s.schedule.n)->weights == WEIGHTS_ONE) return;
+  diag(
+      r->c, W_SCHEDULE, name->at,
+      "the plan has no `schedule`, so weights are updated when all tasks have ended, whatever its name says");
+  if (s.group.n)
+    diag_hint(r->c, "schedule: %s, and group: %u", sched_row_of(s.schedule.n)->name, s.group.n);
+  else
+    diag_hint(r->c, "schedule: %s", sched_row_of(s.schedule.n)->name);
 }
 
 static void read_schedule(reader *r, const ynode *top) {
@@ -478,7 +481,11 @@ static void read_schedule(reader *r, const ynode *top) {
     for (u32 k = 0; sched_row_of(k); k++) sb_fmt(&names, "%s%s", k ? " " : "", sched_row_of(k)->name);
     diag_hint(r->c, "known schedules: %s", sb_str(&names));
   }
-  if (!r->failed) name_order(r, y, row, of);
+  if (r->failed) return;
+  if (y)
+    name_order(r, y, row, of);
+  else
+    warn_of_name(r, top);
 }
 
 static double real_at(reader *r, const ynode *y, const char *key, double absent) {

@@ -1,6 +1,6 @@
-// unroll.c - the order of a schedule's row as that of a plan, where a stage of the row stands for several segments.
+// unroll.c - the order of a schedule's row or file as that of a plan, where a stage of it stands for several segments.
 //
-// Idea: a row knows what lies on all places and one stage on each. The plan has a segment for every stretch of main:
+// Idea: a row (or a file whose stages lie as a row's) knows what lies on all places and one stage on each. The plan has a segment for every stretch of main:
 // what lies on all places may be in several, and so may what a place has between them, and a stage that a forward
 // passes several times is a segment in each pass. A task of the row becomes the tasks of its segments, one after the
 // other; in backwards from the last one.
@@ -8,6 +8,11 @@
 
 bool plan_unrolls(const sched_row *row) {
   return row->placement == PLACED_WIDE || row->placement == PLACED_PASSES;
+}
+
+bool plan_is_unrolled(const plan *pn) {
+  if (pn->made.row) return plan_unrolls(pn->made.row);
+  return pn->made.file && sched_ends_wide(pn->made.file);
 }
 
 // The stage of the row that each segment is of; of those with passes a forward's pass stands above it.
@@ -18,8 +23,8 @@ static u32 *stages_in_passes(arena *a, const plan *pn) {
   return of;
 }
 
-static u32 *stages_of_row(arena *a, const plan *pn, const sched_row *row) {
-  if (sched_passes(row) > 1) return stages_in_passes(a, pn);
+static u32 *stages_of_segments(arena *a, const plan *pn, u32 npasses) {
+  if (npasses > 1) return stages_in_passes(a, pn);
   u32 *of = NEWN(a, u32, pn->nsegments + 1), *first = NEWN(a, u32, pn->nsegments + 1), n = 0;
   for (u32 i = 0; i < pn->nsegments; i++) {
     const plan_submesh *on = &pn->segments[i].on;
@@ -41,8 +46,8 @@ static bool is_of(u32 of, const sched_task *t) {
   return (of & UINT16_MAX) == t->stage && (t->kind != TASK_F || pass == t->pass);
 }
 
-const sched_seq *plan_unroll(arena *a, const plan *pn, const sched_row *of_row, const sched *row) {
-  const u32 *of = stages_of_row(a, pn, of_row);
+const sched_seq *plan_unroll(arena *a, const plan *pn, const sched *row) {
+  const u32 *of = stages_of_segments(a, pn, row->npasses);
   sched_seq *seq = NEWN(a, sched_seq, row->nplaces + 1);
   for (u32 p = 0; p < row->nplaces; p++) {
     u32 n = 0;
@@ -64,10 +69,17 @@ const sched_seq *plan_unroll(arena *a, const plan *pn, const sched_row *of_row, 
 }
 
 // Of what lies on all places nothing is said. Of several passes the last one keeps its values.
-u32 *plan_unroll_live(arena *a, const plan *pn, const sched_row *row, const u32 *live) {
-  const u32 *of = stages_of_row(a, pn, row), last = sched_passes(row) - 1;
+u32 *plan_unroll_live(arena *a, const plan *pn, u32 npasses, const u32 *live) {
+  const u32 *of = stages_of_segments(a, pn, npasses), last = npasses - 1;
   u32 *out = ZNEWN(a, u32, pn->nsegments + 1);
   for (u32 i = 0; i < pn->nsegments; i++)
     if (live && pn->segments[i].on.nfix && of[i] >> PASS_SHIFT == last) out[i] = live[of[i] & UINT16_MAX];
+  return out;
+}
+
+bool *plan_unroll_split(arena *a, const plan *pn, const sched *made) {
+  const u32 *of = stages_of_segments(a, pn, made->npasses);
+  bool *out = ZNEWN(a, bool, pn->nsegments + 1);
+  for (u32 i = 0; i < pn->nsegments; i++) out[i] = made->split[of[i] & UINT16_MAX];
   return out;
 }

@@ -41,6 +41,11 @@ void report_schedule(report *r, arena *a, const sched *s, const sched_times *t, 
               s->backward ? "%llu, where a forward of a stage takes 1 and a backward 2"
                           : "%llu, where a forward of a stage takes 1",
               (unsigned long long)t->makespan);
+  if (t->held) {
+    report_fact(r, "time_held", NULL, cell_i(CELL_INT, (i64)t->held));
+    report_line(r, "held", "%llu, where the tasks of a pair start together and end together",
+                (unsigned long long)t->held);
+  }
   report_gap(r);
   if (picture) {
     strbuf b = {.a = a};

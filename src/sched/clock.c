@@ -50,6 +50,16 @@ static u64 ready(const timing *x, const sched_task *t) {
   return MAX(after, x->done[0][cell_index(m, &own)]);
 }
 
+// Runs a pair that is held together, on one place: for as long as both take. Its spans are no use to anybody.
+static void run_held(timing *x, const sched_task *t) {
+  const u32 p = places_of(x->m.s, t)->v[0];
+  u64 end = MAX(MAX(ready(x, t), ready(x, t + 1)), x->clock[p]);
+  for (u32 i = 0; i < 2; i++) end += x->cost->task[t[i].kind][t[i].stage];
+  for (u32 i = 0; i < 2; i++)
+    if (t[i].kind != TASK_W) x->done[t[i].kind != TASK_F][cell_index(&x->m, t + i)] = end;
+  x->clock[p] = end, x->next[p] += 2;
+}
+
 // Runs the next task of its places: one, or each that the stage lies on.
 static void run(timing *x, const sched_task *t) {
   const sched_places *on = places_of(x->m.s, t);
@@ -88,6 +98,27 @@ static void timing_open(timing *x, arena *a, arena *tmp, const sched *s, const s
   for (u32 p = 0; p < s->nplaces; p++) x->at[p] = NEWN(a, sched_span, s->seq[p].n);
 }
 
+static bool has_pairs(const sched *s) {
+  for (u32 p = 0; p < s->nplaces; p++)
+    for (u32 i = 0; i < s->seq[p].n; i++)
+      if (s->seq[p].v[i].paired) return true;
+  return false;
+}
+
+// When all ends. hold: pairs are held together; in the line their two tasks stand one behind the other.
+static u64 run_all(timing *x, const sched *s, const sched_line *line, bool hold) {
+  u64 end = 0;
+  for (u32 k = 0; k < line->n; k++) {
+    const sched_task *t = &s->seq[line->v[k].place].v[line->v[k].index];
+    if (hold && t->paired)
+      run_held(x, t), k++;
+    else
+      run(x, t);
+  }
+  for (u32 p = 0; p < s->nplaces; p++) end = MAX(end, x->clock[p]);
+  return end;
+}
+
 bool sched_time_of(ctx *c, arena *a, const sched *s, const sched_costs *cost, loc where, sched_times *out) {
   sched_line line;
   arena *tmp = arena_new();
@@ -95,16 +126,21 @@ bool sched_time_of(ctx *c, arena *a, const sched *s, const sched_costs *cost, lo
   if (ok) {
     timing x;
     timing_open(&x, a, tmp, s, cost);
-    for (u32 k = 0; k < line.n; k++) run(&x, &s->seq[line.v[k].place].v[line.v[k].index]);
+    const u64 makespan = run_all(&x, s, &line, false);
     u32 *live = ZNEWN(a, u32, s->nplaces);
     u64 *memory = ZNEWN(a, u64, s->nplaces);
-    *out =
-        (sched_times){.at = (const sched_span *const *)x.at, .busy = x.busy, .live = live, .memory = memory};
-    for (u32 p = 0; p < s->nplaces; p++) {
-      out->makespan = MAX(out->makespan, x.clock[p]);
-      if (!s->backward) continue;
+    *out = (sched_times){.makespan = makespan,
+                         .at = (const sched_span *const *)x.at,
+                         .busy = x.busy,
+                         .live = live,
+                         .memory = memory};
+    for (u32 p = 0; p < s->nplaces && s->backward; p++) {
       live[p] = (u32)most_alive(&s->seq[p], npasses_of(s), NULL);
       memory[p] = most_alive(&s->seq[p], npasses_of(s), cost->memory);
+    }
+    if (has_pairs(s)) {
+      timing_open(&x, tmp, tmp, s, cost);
+      out->held = run_all(&x, s, &line, true);
     }
   }
   arena_free(tmp);

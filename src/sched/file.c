@@ -20,8 +20,26 @@ static u32 stages_on(const sched *s, u32 place) {
   return n;
 }
 
+bool sched_ends_wide(const sched *s) {
+  const u32 last = s->nstages - 1;
+  if (s->nreplicas > 1 || s->nplaces < 2 || s->nstages != s->nplaces + 2) return false;
+  if (s->at[0].n != s->nplaces || s->at[last].n != s->nplaces) return false;
+  for (u32 k = 1; k < last; k++)
+    if (s->at[k].n > 1) return false;
+  for (u32 p = 0; p < s->nplaces; p++)
+    if (stages_on(s, p) != 3) return false;
+  return true;
+}
+
 static bool fits_chunks(ctx *c, const sched *s, const char *name, u32 chunks, loc where) {
   u64 due = (u64)s->nplaces * chunks;
+  if (sched_ends_wide(s)) {
+    if (chunks == 1) return true;
+    diag(c, E_PLAN, where, "%s has one stage on every place between those on all places, but v=%u", name,
+         chunks);
+    diag_hint(c, "v=1");
+    return false;
+  }
   if (s->nstages != due) {
     diag(c, E_PLAN, where, "%s has %u stages, but %u places x v=%u are %llu", name, s->nstages, s->nplaces,
          chunks, (unsigned long long)due);

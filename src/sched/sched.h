@@ -137,21 +137,22 @@ typedef struct {
   sched_weights weights;
   sched_ahead ahead;
 } sched_row;
-// Replicas of the model that a row runs, passes of a forward, stages of one replica, does a stage lie on all places, and the place of a stage;
-// of several the lowest.
+// Replicas of the model that a row runs, passes of a forward, how many of its stages lie on all places, stages of one replica, is
+// a stage one of those on all places, and the place of a stage; of several the lowest.
 static inline u32 sched_replicas(const sched_row *r) { return r->placement == PLACED_BOTH ? 2 : 1; }
 static inline u32 sched_passes(const sched_row *r) { return r->placement == PLACED_PASSES ? 3 : 1; }
+static inline u32 sched_nwide(const sched_row *r) { return r->placement == PLACED_WIDE ? 2 : 0; }
 static inline u64 sched_nstages(const sched_row *r, u32 places, u32 chunks) {
-  return (u64)places * chunks / sched_passes(r) + (r->placement == PLACED_WIDE ? 2 : 0);
+  return (u64)places * chunks / sched_passes(r) + sched_nwide(r);
 }
 static inline bool sched_is_wide(const sched_row *r, u32 places, u32 stage) {
   assert(places < UINT32_MAX);
-  return r->placement == PLACED_WIDE && stage % (places + 1) == 0;
+  return sched_nwide(r) && stage % (places + 1) == 0;
 }
 static inline u32 sched_place(const sched_row *r, u32 places, u32 replica, u32 stage) {
   assert(places > 0);
   const bool back = replica || (r->placement == PLACED_V && stage / places % 2);
-  if (r->placement == PLACED_WIDE) return sched_is_wide(r, places, stage) ? 0 : (stage - 1) % places;
+  if (sched_nwide(r)) return sched_is_wide(r, places, stage) ? 0 : (stage - 1) % places;
   return back ? places - 1 - stage % places : stage % places;
 }
 // Microbatches of an update; 0: all of a step. How many updates come before what a microbatch's tasks read on a stage; how
@@ -196,6 +197,9 @@ const sched *sched_read(ctx *c, arena *a, const char *path, loc where); // a fil
 // Has a schedule from text the figures of a shape (those that are not 0; groups it has none)? E_PLAN at
 // `where` calls it `name` and tells both.
 bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *shape, loc where);
+// Do its first and its last stage lie on all places, and between them one on each, as of a row that is PLACED_WIDE but on any
+// places? Of one replica, with more than one place.
+bool sched_ends_wide(const sched *s);
 // Do tasks of it read several versions of weights, or update them? Then which row is it the schedule of? shape: its
 // figures; the group becomes that of updates. NULL: of none, with E_PLAN at `where`, which calls it `name`.
 bool sched_has_versions(const sched *s);
@@ -252,6 +256,7 @@ typedef struct {
 } sched_span;
 typedef struct {
   u64 makespan;
+  u64 held; // the same where the tasks of a pair start together, when both can, and end together; 0: there are no pairs
   const sched_span *const *at; // [place][number in the sequence]
   const u64 *busy;             // by place; it is idle for the rest of makespan
   const u32 *live;             // by place: most activations at once; 0 without backward

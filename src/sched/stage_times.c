@@ -91,6 +91,17 @@ static bool next_line(reader *r) {
   return true;
 }
 
+// A column that was misspelt: the nearest that is not there yet.
+static void hint_columns(reader *r, const cell_text *x) {
+  near_name near = near_to(x->s, x->n);
+  for (u32 k = 0; k < COLS; k++)
+    if (!r->has[k]) near_try(&near, column_name[k]);
+  if (near.name)
+    diag_hint(r->c, "did you mean %s? The first line names the columns: %s", near.name, columns);
+  else
+    diag_hint(r->c, "the first line names the columns: %s", columns);
+}
+
 static bool read_header(reader *r) {
   cell_text x[COLS + 1];
   r->ncells = split(r, x), r->header = here(r, r->line);
@@ -100,7 +111,7 @@ static bool read_header(reader *r) {
     if (k == COLS || r->has[k]) {
       diag(r->c, E_STAGES, here(r, x[i].s), "%s column '%.*s'", k == COLS ? "unknown" : "repeated",
            (int)MIN(x[i].n, 40u), x[i].s);
-      diag_hint(r->c, "the first line names the columns: %s", columns);
+      hint_columns(r, &x[i]);
       return false;
     }
     r->has[k] = true, r->at[i] = k;

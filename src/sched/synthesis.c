@@ -67,16 +67,16 @@ static bool within(const search *s, const sched_times *t) {
 // The row's schedule of these stages; NULL and why there is none.
 static const sched *row_schedule(search *s, const sched_row *row, const char **why) {
   const sched_stages *of = s->of;
-  const u32 chunks = of->nstages / of->nplaces;
+  const u32 own = of->nstages - MIN(sched_nwide(row), of->nstages), chunks = own / of->nplaces;
   sched_shape shape = {.places = of->nplaces,
                        .chunks = chunks,
                        .micro = s->aims->micro,
                        .backward = true,
                        .nedges = of->nedges,
                        .edge = of->edge};
-  if (row->placement == PLACED_WIDE) return *why = "stages on all places", NULL;
   if (sched_passes(row) > 1) return *why = "several passes of the forward", NULL;
-  if (of->nstages % of->nplaces) return *why = "as many stages on every place", NULL;
+  if (sched_nwide(row) && own != of->nplaces) return *why = "a first and a last stage on all places", NULL;
+  if (!chunks || own % of->nplaces) return *why = "as many stages on every place", NULL;
   if (row->chunks == 1 && chunks > 1) return *why = "one stage on every place", NULL;
   if (row->chunks > 1 && chunks != row->chunks) return *why = "two stages on every place", NULL;
   const u32 before = diag_count(s->c);
@@ -194,23 +194,37 @@ static bool run(search *s) {
 }
 
 // ---- what is asked ------------------------------------------------------------------------------------
-// A microbatch needs all activations of a place at once, between its forwards and its backwards.
-static bool check_memory(ctx *c, const sched_stages *of, const sched_aims *aims) {
-  for (u32 p = 0; p < of->nplaces; p++) {
-    u64 need = 0;
-    for (u32 k = 0; k < of->nstages; k++)
-      for (u32 i = 0; i < of->at[k].n; i++) {
-        if (of->at[k].v[i] != p) continue;
-        need += of->cost.memory[k];
-        if (need <= aims->memory) continue;
-        diag(c, E_STAGES, of->where[k],
-             "place %u: one microbatch takes %.6g up to stage %u, but the limit is %.6g", p,
-             (double)need / 1e6, k, (double)aims->memory / 1e6);
-        diag_hint(c, "a higher limit, smaller microbatches, or fewer stages on the place");
-        return false;
-      }
-  }
+// What a microbatch has on a place when a stage has run forward: its activations, and those of all that the stage reads,
+// over others or at once, which wait for its backward.
+static bool check_memory(ctx *c, const sched_stages *of, const sched_aims *aims, const u32 *descends) {
+  for (u32 k = 0; k < of->nstages; k++)
+    for (u32 i = 0; i < of->at[k].n; i++) {
+      u64 need = 0;
+      for (u32 y = 0; y <= k; y++)
+        if ((y == k || stage_descends(of, descends, y, k)) && stage_is_on(of, y, of->at[k].v[i]))
+          need += of->cost.memory[y];
+      if (need <= aims->memory) continue;
+      diag(c, E_STAGES, of->where[k],
+           "place %u: one microbatch takes %.6g up to stage %u, but the limit is %.6g", of->at[k].v[i],
+           (double)need / 1e6, k, (double)aims->memory / 1e6);
+      diag_hint(c, "a higher limit, smaller microbatches, or fewer stages on the place");
+      return false;
+    }
   return true;
+}
+
+// An order to begin with: a microbatch after the other.
+static bool add_first(search *s) {
+  synth *x = &s->x;
+  order_item *o = NEWN(s->a, order_item, x->n);
+  if (order_one_by_one(x, o)) {
+    add_seed(s, o);
+    return true;
+  }
+  diag(s->c, E_STAGES, s->of->where[0], "no order was found in which one microbatch takes no more than %.6g",
+       (double)x->limit / 1e6);
+  diag_hint(s->c, "a higher limit, or smaller microbatches");
+  return false;
 }
 
 static bool check_sizes(ctx *c, const sched_stages *of, const sched_aims *aims) {
@@ -226,15 +240,16 @@ bool sched_synthesize(ctx *c, arena *a, const sched_stages *of, const sched_aims
                       sched_synthesis *out) {
   assert(aims->micro && of->nstages);
   *out = (sched_synthesis){0};
-  if (!check_sizes(c, of, aims) || !check_memory(c, of, aims)) return false;
+  if (!check_sizes(c, of, aims)) return false;
   search s = {.c = c, .a = a, .of = of, .aims = aims};
   arena *tmp = arena_new();
   synth_open(&s.x, tmp, of, aims);
   s.x.steps = (u64)aims->seconds * STEPS_PER_SECOND;
+  if (!check_memory(c, of, aims, s.x.descends) || !add_first(&s)) {
+    arena_free(tmp);
+    return false;
+  }
   s.bound = synth_bound(&s.x, &out->bound_of, &out->place);
-  order_item *o = NEWN(a, order_item, s.x.n);
-  order_one_by_one(&s.x, o);
-  add_seed(&s, o);
   try_rows(&s, out);
   const bool all = run(&s);
   out->stopped = !s.x.steps;

@@ -30,12 +30,23 @@ typedef struct {
   u64 limit;  // memory of a place
   part *part; // each after those that it needs
   u16 *forward, *release,
-      *back; // by stage: the part that takes memory, that gives it back, whose end others need
-  u64 *work; // by place: of one microbatch
-  u64 steps; // that may be taken still: of some nanoseconds each
+      *back;           // by stage: the part that takes memory, that gives it back, whose end others need
+  u64 *work;           // by place: of one microbatch
+  const u32 *descends; // stage_descends
+  u64 steps;           // that may be taken still: of some nanoseconds each
 } synth;
 void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *aims);
 static inline void spend(synth *x, u64 steps) { x->steps -= MIN(x->steps, steps); }
+
+// Does stage `to` read stage `from`, at once or over others?
+static inline bool stage_descends(const sched_stages *of, const u32 *descends, u32 from, u32 to) {
+  return descends[from * ((of->nstages + 31) / 32) + to / 32] >> to % 32 & 1;
+}
+static inline bool stage_is_on(const sched_stages *of, u32 stage, u32 place) {
+  for (u32 i = 0; i < of->at[stage].n; i++)
+    if (of->at[stage].v[i] == place) return true;
+  return false;
+}
 
 // ---- orders: synthesis_order.c --------------------------------------------------------------------------
 typedef u16 order_item;
@@ -46,7 +57,9 @@ void order_sort(const synth *x, order_item *o);       // by when tasks begin
 // The order of a schedule that lies as the stages do. begin: of its tasks.
 order_item *order_of(const synth *x, arena *a, const sched *s, const sched_times *t, const sched_line *line);
 const sched *order_sched(const synth *x, arena *a, const order_item *o);
-void order_one_by_one(const synth *x, order_item *o); // a microbatch after the other: least memory
+// A microbatch after the other: forwards, then backwards; where that is over the limit, backwards as soon as they can, in an
+// order of stages that stays below it. False: none was found.
+bool order_one_by_one(const synth *x, order_item *o);
 
 // ---- windows: synthesis_window.c -----------------------------------------------------------------------
 // Orders items from..to-1 of an order anew so that all ends before `before`; the others stay. At every number of items

@@ -37,6 +37,18 @@ static void add_edge(synth *x, u16 from, u16 to, u64 delay) {
   p->succ = succ, q->pred = pred;
 }
 
+static void set_descends(synth *x) {
+  const sched_stages *of = x->of;
+  const u32 words = (of->nstages + 31) / 32;
+  u32 *v = ZNEWN(x->a, u32, of->nstages * words);
+  for (u32 i = of->nedges; i-- > 0;) { // those of later stages are known: edges are in order
+    const sched_edge *e = &of->edge[i];
+    v[e->from * words + e->to / 32] |= 1u << e->to % 32;
+    for (u32 k = 0; k < words; k++) v[e->from * words + k] |= v[e->to * words + k];
+  }
+  x->descends = v;
+}
+
 void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *aims) {
   *x = (synth){.a = a, .of = of, .nplaces = of->nplaces, .micro = aims->micro, .limit = aims->memory};
   x->part = NEWN(a, part, 3 * of->nstages);
@@ -53,6 +65,7 @@ void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *ai
     add_edge(x, x->forward[e->from], x->forward[e->to], delay);
     add_edge(x, x->back[e->to], x->back[e->from], delay);
   }
+  set_descends(x);
   x->n = x->nparts * x->micro;
   x->work = ZNEWN(a, u64, x->nplaces);
   for (u32 k = 0; k < x->nparts; k++)
@@ -128,9 +141,88 @@ void order_sort(const synth *x, order_item *o) {
   arena_release(x->a, mark);
 }
 
-void order_one_by_one(const synth *x, order_item *o) {
+// ---- one microbatch after the other -------------------------------------------------------------------
+// Idea: a backward gives memory back and takes none, so it runs as soon as it can; what is left to choose is which stage
+// runs forward next. The set of those that have run says all that follows, so a set from which there was no way on is not
+// looked at again. Behind a stage those that read it are tried first: so one end of the model is done before another.
+typedef struct {
+  const synth *x;
+  u32 visits; // that are left
+  u32 n;
+  order_item *o; // n of them
+  bool *ran;     // by part
+  u64 *live;     // by place
+  u64 *salt;     // by stage
+  arena *a;
+  hmap seen; // sums of salts
+} single;
+enum { SINGLE_VISITS = 20000 };
+
+static bool can_run(const single *s, const part *p) {
+  if (s->ran[p - s->x->part]) return false;
+  for (u32 i = 0; i < p->npred; i++)
+    if (!s->ran[p->pred[i].part]) return false;
+  for (u32 i = 0; i < p->at->n && p->takes; i++)
+    if (s->live[p->at->v[i]] + p->takes > s->x->limit) return false;
+  return true;
+}
+
+static void run_part(single *s, const part *p) {
+  s->ran[p - s->x->part] = true;
+  s->o[s->n++] = (order_item)(p - s->x->part);
+  for (u32 i = 0; i < p->at->n; i++) s->live[p->at->v[i]] += p->takes, s->live[p->at->v[i]] -= p->gives;
+}
+
+static void undo_to(single *s, u32 n) {
+  while (s->n > n) {
+    const part *p = &s->x->part[s->o[--s->n]];
+    s->ran[p - s->x->part] = false;
+    for (u32 i = 0; i < p->at->n; i++) s->live[p->at->v[i]] += p->gives, s->live[p->at->v[i]] -= p->takes;
+  }
+}
+
+// Parts stand after those that they need.
+static void run_backwards(single *s) {
+  const synth *x = s->x;
+  for (u32 k = x->of->nstages; k < x->nparts; k++)
+    if (can_run(s, &x->part[k])) run_part(s, &x->part[k]);
+}
+
+static bool run_from(single *s, u64 set) {
+  const synth *x = s->x;
+  u32 it = 0, id;
+  if (s->n == x->nparts) return true;
+  if (hmap_next(&s->seen, set, &it, &id) || !s->visits) return false;
+  s->visits--;
+  hmap_add(s->a, &s->seen, set, 0);
+  for (u32 k = x->of->nstages; k-- > 0;) {
+    const u32 before = s->n;
+    if (!can_run(s, &x->part[x->forward[k]])) continue;
+    run_part(s, &x->part[x->forward[k]]);
+    run_backwards(s);
+    if (run_from(s, set + s->salt[k])) return true;
+    undo_to(s, before);
+  }
+  return false;
+}
+
+bool order_one_by_one(const synth *x, order_item *o) {
   for (u32 m = 0; m < x->micro; m++)
     for (u32 k = 0; k < x->nparts; k++) o[m * x->nparts + k] = (order_item)k;
+  if (order_fits(x, o)) return true;
+  arena *a = arena_new();
+  single s = {.x = x,
+              .visits = SINGLE_VISITS,
+              .o = o,
+              .ran = ZNEWN(a, bool, x->nparts),
+              .live = ZNEWN(a, u64, x->nplaces),
+              .salt = NEWN(a, u64, x->of->nstages),
+              .a = a};
+  for (u32 k = 0; k < x->of->nstages; k++) s.salt[k] = hash_u64(k + 1, 3);
+  const bool ok = run_from(&s, 0);
+  for (u32 m = 1; m < x->micro && ok; m++) memcpy(o + m * x->nparts, o, x->nparts * sizeof *o);
+  arena_free(a);
+  return ok;
 }
 
 // ---- from schedules and back --------------------------------------------------------------------------

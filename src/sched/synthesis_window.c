@@ -38,7 +38,8 @@ typedef struct {
   u64 *left;            // by place: work of the window (of a partial order, when it is looked at)
   u64 *est;             // by part: the earliest beginning of its next item
   u64 *salt;            // by part
-  u32 *descends;        // bits [stage * words]: stages that need it, over others
+  bool *is_end;         // by stage: no other reads it
+  u64 *due;             // by place
 } window;
 
 // ---- before and after ---------------------------------------------------------------------------------
@@ -152,49 +153,37 @@ static u64 bound_of(window *w, const partial *s) {
   return bound;
 }
 
-// Is there room for the oldest microbatch that has forwards to run? Until it has run them, nothing of it or of later
-// ones is given back by stages that wait for them.
+// Is there room for the oldest microbatch that has forwards to run? An end of the model runs forward when all stages that it
+// reads, over others or at once, have; until it has, nothing of these is given back, of this microbatch or of later ones.
 static bool has_way_out(const window *w, const partial *s) {
   const synth *x = w->x;
-  const u32 stages = x->of->nstages, words = (stages + 31) / 32;
+  const sched_stages *of = x->of;
+  const u32 stages = of->nstages;
   u32 oldest = x->micro;
   if (x->limit == SCHED_NO_LIMIT) return true;
   for (u32 k = 0; k < stages; k++) oldest = MIN(oldest, s->count[x->forward[k]]);
   if (oldest == x->micro) return true;
-  for (u32 at = 0; at < x->nplaces; at++) {
-    u64 due = 0, held = 0;
-    for (u32 y = 0; y < stages; y++) {
+  for (u32 z = 0; z < stages; z++) {
+    if (!w->is_end[z] || s->count[x->forward[z]] > oldest) continue;
+    memset(w->due, 0, x->nplaces * sizeof *w->due);
+    for (u32 y = 0; y <= z; y++) {
+      if (y != z && !stage_descends(of, x->descends, y, z)) continue;
       const part *f = &x->part[x->forward[y]];
-      bool here = false;
-      for (u32 i = 0; i < f->at->n; i++) here |= f->at->v[i] == at;
-      if (!here) continue;
-      const u32 gone = MAX(s->count[x->release[y]], oldest);
-      if (s->count[x->forward[y]] > gone) held += f->takes * (s->count[x->forward[y]] - gone);
-      if (s->count[x->forward[y]] > oldest) continue;
-      bool waited = true;
-      for (u32 v = 0; v < stages && waited; v++) {
-        const part *g = &x->part[x->forward[v]];
-        bool also = false;
-        for (u32 i = 0; i < g->at->n; i++) also |= g->at->v[i] == at;
-        if (also && s->count[x->forward[v]] > MAX(s->count[x->release[v]], oldest))
-          waited = w->descends[v * words + y / 32] >> y % 32 & 1;
-      }
-      if (waited) due += f->takes;
+      const u32 gone = MAX(s->count[x->release[y]], oldest), ran = s->count[x->forward[y]];
+      const u64 due = f->takes * (ran > gone ? ran - gone : ran == oldest);
+      for (u32 i = 0; i < f->at->n; i++)
+        if ((w->due[f->at->v[i]] += due) > x->limit) return false;
     }
-    if (held && held + due > x->limit) return false;
   }
   return true;
 }
 
-static void set_descends(window *w) {
+static void set_ends(window *w) {
   const sched_stages *of = w->x->of;
-  const u32 words = (of->nstages + 31) / 32;
-  w->descends = ZNEWN(w->a, u32, of->nstages * words);
-  for (u32 i = of->nedges; i-- > 0;) { // those of later stages are known: edges are in order
-    const sched_edge *e = &of->edge[i];
-    w->descends[e->from * words + e->to / 32] |= 1u << e->to % 32;
-    for (u32 k = 0; k < words; k++) w->descends[e->from * words + k] |= w->descends[e->to * words + k];
-  }
+  w->is_end = NEWN(w->a, bool, of->nstages);
+  w->due = NEWN(w->a, u64, w->x->nplaces);
+  memset(w->is_end, true, of->nstages * sizeof *w->is_end);
+  for (u32 i = 0; i < of->nedges; i++) w->is_end[of->edge[i].from] = false;
 }
 
 // ---- steps --------------------------------------------------------------------------------------------
@@ -331,7 +320,7 @@ static void open_window(window *w, const order_item *o, u32 from, u32 to) {
   for (u32 k = 0; k < x->nparts; k++) w->salt[k] = hash_u64(k + 1, 7);
   count_parts(w, o, from, to);
   set_tails(w, o, to);
-  set_descends(w);
+  set_ends(w);
 }
 
 // The best of the last level, which stands first, from its last item back.

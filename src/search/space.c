@@ -604,11 +604,12 @@ const char *space_devices(arena *a, const bounds *b, u32 ranks) {
 
 bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const search_opts *o, u32 ranks,
                 search_result *r, schedule_files *files) {
-  points sp = {.c = c, .a = a, .o = o, .on = on};
+  search_opts own = *o;
+  points sp = {.c = c, .a = a, .o = &own, .on = on};
   const func_info *m = func_get(src, src->main);
   for (u32 i = 0; i < m->body.n; i++) sp.layers += m->body.v[i].op == OP_call;
   if (o->space.of[CHOICE_coshard].all) sp.heads = common_heads(src);
-  if (!policy_schedule_files(c, a, &o->space, files)) return false;
+  if (!policy_schedule_files(c, a, &own.space, files)) return false;
   if (!windows_fit(&sp, on, ranks)) return false;
   sp.counting = true, all_windows(&sp, on, ranks), sp.counting = false;
   vec_reserve(a, &sp.v, sp.count);

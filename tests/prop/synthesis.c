@@ -333,6 +333,44 @@ TEST(found_is_the_best_of_all_orders) {
   CHECK_MSG(known > all_of * 9 / 10 && hard > 8, "%u known, %u by the search", known, hard);
 }
 
+// Graphs of several ends, or of parts that have nothing to do with each other, need less than all activations of a
+// microbatch at once. At every limit: is there an order? Then one is found, and it is the best.
+TEST(found_wherever_there_is_one) {
+  u32 none = 0, below_all = 0;
+  for (u32 seed = 1; seed <= 60; seed++) {
+    ctx *c = ctx_new();
+    arena *a = arena_new();
+    strbuf b = {.a = a};
+    sched_stages s;
+    R = seed;
+    put_stages(&b, 3 + few(3), 2, 4, true);
+    REQUIRE(sched_stages_parse(c, a, sym_of(c, "stages.csv"), sb_str(&b), b.n, &s));
+    u64 total = 0;
+    for (u32 k = 0; k < s.nstages; k++) total += s.cost.memory[k];
+    for (u64 limit = 0; limit < total; limit += UNIT) {
+      sched_synthesis x;
+      const sched_aims aims = {.micro = 1 + few(2), .memory = limit, .seconds = 1};
+      const u32 said = diag_count(c);
+      const bool ok = sched_synthesize(c, a, &s, &aims, &x);
+      const int best = is_best(&s, &aims, ok ? x.t.makespan : UINT64_MAX / 2, true);
+      diag_truncate(c, said);
+      CHECK_MSG(best != 0, "seed %u, limit %llu: %s:\n%s", seed, (unsigned long long)limit,
+                ok ? "not the best" : "refused", sb_str(&b));
+      none += !ok && best == 1;
+      u64 most = 0;
+      for (u32 p = 0; p < s.nplaces; p++) {
+        u64 here = 0;
+        for (u32 k = 0; k < s.nstages; k++)
+          for (u32 i = 0; i < s.at[k].n; i++) here += s.at[k].v[i] == p ? s.cost.memory[k] : 0;
+        most = MAX(most, here);
+      }
+      below_all += ok && limit < most;
+    }
+    arena_free(a), ctx_free(c);
+  }
+  CHECK_MSG(none > 20 && below_all > 20, "%u without, %u below", none, below_all);
+}
+
 TEST(found_is_the_best_of_four_stages) {
   u32 known = 0, hard = 0, first = 81, last = 150;
   for (u32 seed = first; seed <= last; seed++) {
@@ -349,6 +387,90 @@ TEST(found_keeps_to_places_needs_and_memory) {
     if (find(&f, seed, 6, 9, 9)) check_found(f.c, f.a, &f.s, &f.aims, &f.x);
     found_free(&f);
   }
+}
+
+// ---- against the rows of schedules.def --------------------------------------------------------------------
+typedef enum { CHAIN, ROUNDS, FOLDED, WIDE, SHAPES } form;
+
+// Stages that lie as those of some rows do, or with all places counted from the other end.
+static void put_shape(strbuf *b, form f, u32 places, bool mirrored) {
+  const u32 n = f == CHAIN ? places : f == WIDE ? places + 2 : 2 * places;
+  const bool whole = few(2), even = few(2), free = few(2);
+  u32 t[3] = {1 + few(9), 1 + few(9), 1 + few(9)};
+  sb_put(b, "stage,forward_us,input_us,weight_us,memory,places,send_us\n");
+  for (u32 k = 0; k < n; k++) {
+    const bool wide = f == WIDE && k % (places + 1) == 0;
+    for (u32 i = 0; i < 3 && (!even || wide); i++) t[i] = 1 + few(9);
+    sb_fmt(b, "%u,%u,%u,%u,%u,", k, t[0], t[1], whole || wide ? 0 : t[2], !wide);
+    for (u32 p = 0; p < (wide ? places : 1); p++) {
+      u32 at = wide ? p : f == WIDE ? k - 1 : f == FOLDED && k >= places ? 2 * places - 1 - k : k % places;
+      sb_fmt(b, "%s%u", p ? "+" : "", mirrored ? places - 1 - at : at);
+    }
+    sb_fmt(b, ",%u\n", free ? 0 : few(3));
+  }
+}
+
+static bool find_shape(found *f, u32 seed, form of, u32 places, u32 micro, u64 memory, bool mirrored) {
+  R = seed;
+  *f = (found){.c = ctx_new(), .a = arena_new()};
+  strbuf b = {.a = f->a};
+  put_shape(&b, of, places, mirrored);
+  f->text = sb_str(&b);
+  f->aims = (sched_aims){.micro = micro, .memory = memory, .seconds = 1};
+  REQUIRE(sched_stages_parse(f->c, f->a, sym_of(f->c, "stages.csv"), f->text, b.n, &f->s));
+  return CHECK_MSG(sched_synthesize(f->c, f->a, &f->s, &f->aims, &f->x), "%s", diag_render(f->c, f->a));
+}
+
+static u32 rows_of(const found *f) {
+  u32 n = 0;
+  for (u32 i = 0; i < f->x.nrivals; i++) {
+    const sched_rival *r = &f->x.rival[i];
+    n += r->s != NULL;
+    CHECK_MSG(!r->s || !r->fits || r->t.makespan >= f->x.t.makespan, "%s is faster:\n%s", r->name, f->text);
+  }
+  return n;
+}
+
+// Every row competes where the stages lie as its own do. Seen in a mirror no row does, except those of chains of which
+// there is one on each place; what is found then is as good.
+TEST(found_is_never_worse_than_a_row) {
+  static const u32 rows[SHAPES] = {6, 3, 4,
+                                   2}; // with 4 places and 8 microbatches, those of two replicas aside
+  for (form of = 0; of < SHAPES; of++)
+    for (u32 seed = 1; seed <= 2; seed++) {
+      const u32 places = 4, micro = 8;
+      const u64 memory = seed % 2 ? SCHED_NO_LIMIT : (2 * places - 1) * UNIT;
+      found f, g;
+      if (find_shape(&f, seed, of, places, micro, memory, false)) CHECK_EQ_I64(rows_of(&f), rows[of]);
+      if (find_shape(&g, seed, of, places, micro, memory, true)) CHECK_EQ_I64(rows_of(&g), 0);
+      for (u32 i = 0; i < f.x.nrivals; i++) {
+        const sched_rival *r = &f.x.rival[i];
+        CHECK_MSG(!r->s || !r->fits || r->t.makespan >= g.x.t.makespan,
+                  "%s takes %llu, without it %llu is found:\n%s", r->name, (unsigned long long)r->t.makespan,
+                  (unsigned long long)g.x.t.makespan, g.text);
+      }
+      found_free(&f), found_free(&g);
+    }
+}
+
+// In the memory of interlaced, of eight stages between two on all places.
+TEST(found_on_all_places_is_as_good_as_interlaced) {
+  enum { P = 8, MICRO = 32 };
+  const u64 period = 10 + 20 + 5 + 5 + 10 + 20,
+            alone = period * MICRO + (P - 1) * 30; // schedules.md: (P-1)(F+B) idle
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  strbuf b = {.a = a};
+  sb_put(&b, "stage,forward_us,input_us,weight_us,memory,places\n0,5,5,0,0,0+1+2+3+4+5+6+7\n");
+  for (u32 k = P; k-- > 0;) sb_fmt(&b, "%u,10,20,0,1,%u\n", P - k, k);
+  sb_put(&b, "9,10,20,0,0,0+1+2+3+4+5+6+7\n");
+  sched_stages s;
+  sched_synthesis x;
+  const sched_aims aims = {.micro = MICRO, .memory = (2 * P - 1) * UNIT, .seconds = 2};
+  REQUIRE(sched_stages_parse(c, a, sym_of(c, "stages.csv"), sb_str(&b), b.n, &s));
+  REQUIRE(sched_synthesize(c, a, &s, &aims, &x));
+  CHECK_MSG(x.t.makespan <= alone * UNIT, "%llu", (unsigned long long)x.t.makespan);
+  arena_free(a), ctx_free(c);
 }
 
 TEST(found_is_the_same_again) {

@@ -207,6 +207,15 @@ TEST(sched_is_the_published_order) {
 }
 
 // The library's times, in units of 1/chunks, are those of the definition.
+// What it takes where pairs are held together; 0: there are none.
+static double held_of(bed *b, const sched *s, const prices *p, u32 chunks) {
+  u32 cost[TASK_KINDS];
+  sched_times x;
+  for (u32 k = 0; k < TASK_KINDS; k++) cost[k] = (u32)(p->of[k] * chunks);
+  REQUIRE(sched_time(b->c, b->a, s, cost, (loc){0}, &x));
+  return (double)x.held / chunks;
+}
+
 static void check_times(bed *b, const sched *s, const prices *p, const played *want, u32 chunks) {
   u32 cost[TASK_KINDS], n = 0;
   sched_times x;
@@ -245,6 +254,7 @@ static void check_golden(const char *line) {
   bool pairs = strchr(printed(&b, s), '(') != NULL;
   CHECK_MSG(pairs ? together > g.makespan : together == g.makespan, "%s P%u K%u: pairs held together take %g",
             g.name, g.places, g.micro, together);
+  CHECK(held_of(&b, s, &p, g.chunks) == (pairs ? together : 0));
   bed_free(&b);
 }
 

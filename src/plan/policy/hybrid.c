@@ -403,7 +403,7 @@ void policy_replicas(arena *a, plan *pn, const strategy *s, const sched *file) {
 plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
   ctx *c = planner_source(pl)->c;
   hybrid_opts own = *o;
-  if (!strategy_settle(c, o->said, 0, o->train, &own.s)) return NULL;
+  if (!policy_schedule_read(c, a, &own) || !strategy_settle(c, o->said, 0, o->train, &own.s)) return NULL;
   if (!policy_balance(pl, a, &own, &own.s)) return NULL;
   const sched *file = NULL;
   plan *pn = policy_unordered(pl, a, &own);

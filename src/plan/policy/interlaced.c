@@ -35,15 +35,14 @@ static bool looks_up(planner *pl, const func_info *m, u32 i) {
 
 static bool refuse(planner *pl, const strategy *s, loc at, const char *what) {
   const prog *p = planner_source(pl);
+  const char *path = choice_file(s->schedule);
   diag(p->c, E_PLAN, at.i ? at : func_get(p, p->main)->where, "schedule=%s: the model has %s",
-       sched_row_of(s->schedule.n)->name, what);
+       path ? path : sched_row_of(s->schedule.n)->name, what);
   diag_hint(p->c, "schedule=1f1b");
   return false;
 }
 
-bool policy_is_interlaced(const strategy *s) {
-  return s->pp.n > 1 && !s->schedule.path && sched_row_of(s->schedule.n)->placement == PLACED_WIDE;
-}
+bool policy_is_interlaced(const strategy *s) { return s->pp.n > 1 && choice_is_interlaced(s->schedule); }
 
 bool policy_wide_parts(planner *pl, arena *a, const strategy *s, loc at, wide_parts *out) {
   const func_info *m = func_get(planner_source(pl), planner_source(pl)->main);

@@ -107,7 +107,7 @@ static bool places_of_stages(const balance *b, u32 *place) {
   if (b->s->schedule.path && !policy_schedule(b->pl, b->a, &pn, b->s, &h, (loc){0}, &file)) return false;
   for (u32 k = 0; k < b->s->pp.n * b->s->v.n; k++)
     place[k] =
-        file ? file->at[k].v[0]
+        file ? file->at[k + policy_is_interlaced(b->s)].v[0]
              : sched_place(sched_row_of(b->s->schedule.n), b->s->pp.n, 0, k + policy_is_interlaced(b->s));
   return true;
 }

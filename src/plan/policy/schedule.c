@@ -14,12 +14,21 @@ bool policy_schedule_named(const char *name, u32 *word) {
 
 // What a file may say that plans cannot do, or that this one is not for.
 static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc at) {
-  const char *lacks = s->npasses > 1 ? "several passes of the forward (p1)" : NULL;
-  for (u32 k = 0; k < s->nreplicas * s->nstages && !lacks; k++)
-    if (s->at[k].n > 1) lacks = "a stage on several places";
-  if (lacks) {
-    diag(c, E_PLAN, at, "%s has %s, which plans do not support", name, lacks);
-    diag_hint(c, "use a schedule with one pass, and every stage of a replica on one place");
+  if (s->npasses > 1) {
+    diag(c, E_PLAN, at, "%s has several passes of the forward (p1), which plans do not support", name);
+    diag_hint(c, "use a schedule with one pass, or schedule=3f1b");
+    return false;
+  }
+  const bool wide = sched_ends_wide(s);
+  for (u32 k = 0; k < s->nreplicas * s->nstages && !wide; k++) {
+    if (s->at[k].n < 2) continue;
+    diag(
+        c, E_PLAN, at,
+        "%s: stage %u of %u lies on %u of %u places; plans have a stage on one, or the first and the last on "
+        "all and one more on each",
+        name, k % s->nstages, s->nstages, s->at[k].n, s->nplaces);
+    diag_hint(c, "%u stages, of which 0 and %u lie on all places and the others on one each", s->nplaces + 2,
+              s->nplaces + 1);
     return false;
   }
   if (s->backward == train) return true;
@@ -32,8 +41,8 @@ static bool can_plan(ctx *c, const sched *s, const char *name, bool train, loc a
   return false;
 }
 
-// The same schedule as plans have it: places in the order in which stages first use them, replica after replica, and
-// one task after the other on each, those of a pair too.
+// The same schedule as plans have it: places in the order in which stages first use them, replica after replica, those on all
+// aside; and one task after the other on each, those of a pair too.
 static const sched *as_planned(arena *a, const sched *s) {
   const u32 all = s->nreplicas * s->nstages;
   u16 *place = NEWN(a, u16, all), *number = ZNEWN(a, u16, s->nplaces); // number: from 1
@@ -41,8 +50,13 @@ static const sched *as_planned(arena *a, const sched *s) {
   u32 *micro = NEWN(a, u32, s->nreplicas);
   u16 n = 0;
   for (u32 r = 0; r < s->nreplicas; r++) micro[r] = sched_micro(s, r);
+  sched_places *at = arena_dup(a, s->at, all * sizeof *at);
   for (u32 k = 0; k < all; k++) {
     const u32 p = s->at[k].v[0];
+    if (s->at[k].n > 1) { // all, and so in any numbers
+      place[k] = 0;
+      continue;
+    }
     if (!number[p]) {
       sched_task *t = arena_dup(a, s->seq[p].v, s->seq[p].n * sizeof *t);
       for (u32 i = 0; i < s->seq[p].n; i++) t[i].paired = false;
@@ -50,8 +64,9 @@ static const sched *as_planned(arena *a, const sched *s) {
       number[p] = ++n;
     }
     place[k] = (u16)(number[p] - 1);
+    at[k] = (sched_places){1, &place[k]};
   }
-  return sched_of_replicas(a, s->nstages, s->nplaces, s->nreplicas, micro, place, NULL, seq);
+  return sched_of_replicas(a, s->nstages, s->nplaces, s->nreplicas, micro, place, at, seq);
 }
 
 typedef struct schedule_file {
@@ -73,32 +88,63 @@ static bool on_one_place_each(const sched *s) {
   return true;
 }
 
-bool policy_schedule_files(ctx *c, arena *a, const strategy_set *set, schedule_files *out) {
-  const choice_set *x = &set->of[CHOICE_schedule];
+static bool read_file(ctx *c, arena *a, const char *path, loc at, schedule_file *out) {
+  const sched *s = sched_read(c, a, path, at);
+  if (!s || !runs(c, s, at)) return false;
+  *out = (schedule_file){path, s, on_one_place_each(s) || sched_ends_wide(s) ? as_planned(a, s) : NULL};
+  return true;
+}
+
+// The value with what is known of a schedule that was read.
+static choice_value value_of(const schedule_file *f) {
+  return (choice_value){.n = choice_words(CHOICE_schedule) + sched_ends_wide(f->file), .path = f->path};
+}
+
+bool policy_schedule_files(ctx *c, arena *a, strategy_set *set, schedule_files *out) {
+  choice_set *x = &set->of[CHOICE_schedule];
   schedule_file *v = NEWN(a, schedule_file, x->n + 1);
+  choice_value *read = x->n ? arena_dup(a, x->v, x->n * sizeof *read) : NULL;
   *out = (schedule_files){.v = v};
   for (u32 k = 0; k < x->n; k++) {
     if (!x->v[k].path) continue;
-    const sched *s = sched_read(c, a, x->v[k].path, x->at);
-    if (!s || !runs(c, s, x->at)) return false;
-    v[out->n++] = (schedule_file){x->v[k].path, s, on_one_place_each(s) ? as_planned(a, s) : NULL};
+    if (!read_file(c, a, x->v[k].path, x->at, &v[out->n])) return false;
+    read[k] = value_of(&v[out->n++]);
   }
+  if (x->n) x->v = read;
+  return true;
+}
+
+static const schedule_file *file_known(const schedule_files *files, const char *path) {
+  for (u32 k = 0; files && k < files->n; k++)
+    if (!strcmp(files->v[k].path, path)) return &files->v[k];
+  return NULL;
+}
+
+bool policy_schedule_read(ctx *c, arena *a, hybrid_opts *o) {
+  const char *path = choice_file(o->s.schedule);
+  if (!path) return true;
+  const schedule_file *known = file_known(o->files, path);
+  if (!known) {
+    schedule_file *f = NEW(a, schedule_file);
+    schedule_files *files = NEW(a, schedule_files);
+    const loc at = o->said ? o->said->of[CHOICE_schedule].at : (loc){0};
+    if (!read_file(c, a, path, at, f)) return false;
+    *files = (schedule_files){1, f};
+    o->files = files, known = f;
+  }
+  o->s.schedule = value_of(known);
   return true;
 }
 
 // The schedule of a file that goes with `form`.
 static bool from_file(ctx *c, arena *a, const schedule_files *files, const char *path,
                       const sched_shape *form, loc at, schedule_file *out) {
-  const schedule_file *known = NULL;
-  for (u32 k = 0; files && k < files->n; k++)
-    if (!strcmp(files->v[k].path, path)) known = &files->v[k];
-  *out = known ? *known : (schedule_file){.path = path, .file = sched_read(c, a, path, at)};
-  const sched *s = out->file;
-  if (!s || !can_plan(c, s, path, form->backward, at) || !sched_fits(c, s, path, form, at)) return false;
-  if (known) return true;
-  if (!runs(c, s, at)) return false;
-  out->planned = as_planned(a, s);
-  return true;
+  const schedule_file *known = file_known(files, path);
+  if (known)
+    *out = *known;
+  else if (!read_file(c, a, path, at, out))
+    return false;
+  return can_plan(c, out->file, path, form->backward, at) && sched_fits(c, out->file, path, form, at);
 }
 
 static sched_shape shape_of(const strategy *s, bool backward) {
@@ -169,17 +215,18 @@ bool policy_schedule(planner *pl, arena *a, plan *pn, const strategy *s, const h
   }
   *file = from.file;
   pn->made.shape = form, pn->nseqs = form.places;
-  if (o->no_order || (pn->made.row && plan_unrolls(pn->made.row))) return true; // policy_unrolled
+  if (o->no_order || plan_is_unrolled(pn)) return true; // policy_unrolled
   if (pn->made.row) made = sched_make(c, a, pn->made.row->name, &form, at);
   pn->seqs = made ? arena_dup(a, made->seq, made->nplaces * sizeof *made->seq) : NULL;
   return made != NULL;
 }
 
 bool policy_unrolled(ctx *c, arena *a, plan *pn, const hybrid_opts *o) {
-  if (!pn->made.row || !plan_unrolls(pn->made.row) || pn->nseqs < 2) return true;
-  pn->made.live = plan_unroll_live(a, pn, pn->made.row, pn->made.live);
+  const sched *made = pn->made.file;
+  if (!plan_is_unrolled(pn) || pn->nseqs < 2) return true;
+  pn->made.live = plan_unroll_live(a, pn, made ? 1 : sched_passes(pn->made.row), pn->made.live);
   if (o->no_order) return true;
-  const sched *made = sched_make(c, a, pn->made.row->name, &pn->made.shape, (loc){0});
-  pn->seqs = made ? arena_dup(a, plan_unroll(a, pn, pn->made.row, made), pn->nseqs * sizeof *pn->seqs) : NULL;
+  if (!made) made = sched_make(c, a, pn->made.row->name, &pn->made.shape, (loc){0});
+  pn->seqs = made ? arena_dup(a, plan_unroll(a, pn, made), pn->nseqs * sizeof *pn->seqs) : NULL;
   return made != NULL;
 }

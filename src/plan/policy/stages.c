@@ -290,7 +290,7 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
   }
   d.place = NEWN(tmp, u32, d.P);
   for (u32 k = 0; k < d.P; k++)
-    d.place[k] = file ? file->at[k].v[0]
+    d.place[k] = file ? file->at[k + (d.wide.wide != NULL)].v[0]
                       : sched_place(sched_row_of(s->schedule.n), d.places, 0, k + (d.wide.wide != NULL));
   key_words key = {0}; // of a word, not of numbers
   *vec_push(tmp, &key) = (u64)KEY_STAGES << 2 | (u64)d.passes << 1 | (d.wide.wide != NULL);

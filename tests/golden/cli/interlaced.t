@@ -133,3 +133,66 @@ error[E0502]: 8 pipeline stages, but the model has only 4 blocks and matmuls
   --> gpt2
   hint: pp=4 at most
 [1]
+## A schedule of that shape that was found, or is in a file: places in any order, backwards in two parts. The same order as the row's is the same plan.
+$ heddle schedule interlaced --pp 4 --mb 4 >row.csv; for s in interlaced row.csv; do heddle sim mbart-large:layers=3,hidden=64,heads=4,vocab=512 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy "pp=4 mb=4 recompute=none schedule=$s" | grep '^time per'; done
+time per step   7.620 ms
+time per step   7.620 ms
+$ printf 'stage,forward_us,input_us,weight_us,memory,places\n0,2,1,1,0,0+1+2+3\n1,5,5,5,1,2\n2,5,5,4,1,0\n3,5,5,5,1,3\n4,5,5,5,1,1\n5,2,1,1,0,0+1+2+3\n' >stages.csv; heddle schedule --stages stages.csv --mb 8 --memory 7 -o found.csv | grep ^time
+time          199.0 us
+$ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --strategy "pp=4 mb=8 schedule=found.csv" | grep -e ^plan -e ^verdict
+plan       dp=1 tp=1 pp=4 mb=8 schedule=found.csv
+verdict    equal: the plan computes what the model computes
+$ heddle verify mbart-large:layers=3,hidden=64,heads=4,vocab=256 --batch 16 --seq 8 --train --strategy "dp=2 pp=4 mb=8 schedule=found.csv zero=2" | grep -e ^plan -e ^verdict
+warning[W0701]: results that say nothing about the plan: decoder.0.cross.k.bias.grad (the same on other inputs), decoder.1.cross.k.bias.grad (the same on other inputs), decoder.2.cross.k.bias.grad (the same on other inputs)
+  --> mbart-large
+plan       dp=2 tp=1 pp=4 mb=8 schedule=found.csv zero=2
+verdict    equal: the plan computes what the model computes
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --train --machine '1x4 v100' --strategy "pp=4 mb=8 recompute=none schedule=1f1b,interlaced,found.csv layers=equal" -o f.plan | sed -n '/^   *pp/,/^$/p;/^certificate/p'
+   pp  mb  schedule    layers      time         samples    memory  limited by
+1   4   8  1f1b        equal   5.078 ms  1.00x  1,576/s  5.77 MiB  bubble 33 %
+2   4   8  found.csv   equal   5.933 ms  1.17x  1,348/s  6.18 MiB  computation 78 %
+3   4   8  interlaced  equal   6.721 ms  1.32x  1,190/s  4.29 MiB  computation 69 %
+
+certificate  3 plans: 3 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
+$ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --train --machine '1x4 v100' --strategy "pp=4 mb=8 schedule=found.csv layers=auto" -o f.plan | sed -n '/^   *pp/,/^$/p'; heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --train --machine '1x4 v100' --plan f.plan | grep '^time per'
+   pp  mb  schedule   recompute  layers      time         samples    memory  limited by
+1   4   8  found.csv  none       auto    5.933 ms  1.00x  1,348/s  6.18 MiB  computation 78 %
+2   4   8  found.csv  selective  auto    6.228 ms  1.05x  1,285/s  6.53 MiB  computation 78 %
+3   4   8  found.csv  full       auto    7.540 ms  1.27x  1,061/s  6.17 MiB  computation 74 %
+
+time per step   5.933 ms
+$ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy "pp=4 v=2 mb=8 schedule=found.csv"
+error[E0501]: found.csv has one stage on every place between those on all places, but v=2
+  --> --strategy:1:15
+   1 | pp=4 v=2 mb=8 schedule=found.csv
+     |               ^
+  hint: v=1
+[1]
+$ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy "pp=2 mb=8 schedule=found.csv"
+error[E0501]: found.csv has 4 places, but pp=2
+  --> --strategy:1:11
+   1 | pp=2 mb=8 schedule=found.csv
+     |           ^
+  hint: pp=4
+[1]
+$ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x8 v100' --strategy "pp=4 tp=2 tp.stages=1/1/2/2 mb=8 schedule=found.csv"
+error[E0509]: tp.stages=1/1/2/2 does not go with schedule=found.csv: what lies on all places is split alike on each
+  --> --strategy:1:11
+   1 | pp=4 tp=2 tp.stages=1/1/2/2 mb=8 schedule=found.csv
+     |           ^
+  hint: tp.stages=equal
+[2]
+$ heddle sim mlp-xs --batch 8 --train --machine '1x4 v100' --strategy "pp=4 mb=8 schedule=found.csv"
+error[E0501]: schedule=found.csv: the model has nothing before its first layer that could lie on all places
+  --> --strategy:1:11
+   1 | pp=4 mb=8 schedule=found.csv
+     |           ^
+  hint: schedule=1f1b
+[1]
+$ printf '0F0,1F0,1B0,0B0\n0F0,2F0,2B0,0B0\n' >some.csv; heddle sim gpt2 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy "pp=2 mb=1 schedule=some.csv"
+error[E0501]: some.csv: stage 0 of 3 lies on 2 of 2 places; plans have a stage on one, or the first and the last on all and one more on each
+  --> --strategy:1:11
+   1 | pp=2 mb=1 schedule=some.csv
+     |           ^
+  hint: 4 stages, of which 0 and 3 lie on all places and the others on one each
+[1]

@@ -166,18 +166,17 @@ warning[W0504]: the order is not that of schedule gpipe: place 1 runs B1.0 as it
     18 | schedule: gpipe
        |           ^
   hint: leave out `schedule` if the order is the plan's own
-plan            dp=1 tp=1 pp=2 mb=4, an order of its own
+plan            dp=1 tp=1 pp=2 mb=4 schedule=gpipe
 $ sed '/^schedule/d' ok.plan >old.plan; sed '/^schedule/d' t.plan >own.plan; for f in old own; do heddle sim mlp-xs:layers=4 --batch 16 --plan $f.plan --machine '1x2 v100' | grep -E '^(plan|schedule)'; done
 plan            dp=1 tp=1 pp=2 mb=4 schedule=gpipe
-schedule        gpipe
-plan            dp=1 tp=1 pp=2 mb=4, an order of its own
+plan            dp=1 tp=1 pp=2 mb=4 schedule=gpipe
 $ sed 's/^schedule: gpipe/schedule: bfs\ngroup: 2/' ok.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100' | grep -E '^(plan|schedule)'
 warning[W0504]: the order is not that of schedule bfs: it has none of 2 segments on 2 places and 4 microbatches in such groups
   --> t.plan:18:11
   18 | schedule: bfs
      |           ^
   hint: leave out `schedule` if the order is the plan's own
-plan            dp=1 tp=1 pp=2 mb=4, an order of its own
+plan            dp=1 tp=1 pp=2 mb=4 schedule=gpipe
 $ sed 's/^schedule: gpipe/schedule: 2f2b/' ok.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100'
 error[E0501]: unknown schedule `2f2b`
   --> t.plan:18:11
@@ -191,6 +190,29 @@ error[E0501]: `group` is for a `schedule`
   18 | group: 2
      |        ^
 [1]
+## Whether a plan is asynchronous is said by `schedule`, never by its name.
+$ heddle plan mlp-xs:layers=4 --batch 16 --train --machine '1x2 v100' --strategy 'pp=2 mb=8 schedule=pipedream' -o stale.plan >plan.out; grep -E '^(name|schedule)' stale.plan; sed 's/^name: .*/name: "anything"/' stale.plan >t.plan; heddle verify mlp-xs:layers=4 --batch 16 --plan t.plan | grep -e ^plan -e ^against -e ^verdict
+name: "dp=1 tp=1 pp=2 mb=8 schedule=pipedream"
+schedule: pipedream
+plan       anything
+verdict    equal: the plan computes what one device does with the same staleness
+$ sed '/^schedule/d' stale.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100' | grep -E '^(plan|schedule|time per)'; sed 's/^name: .*/name: "anything"/' t.plan >u.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan u.plan --machine '1x2 v100' | grep -E '^(plan|schedule|time per)'; heddle sim mlp-xs:layers=4 --batch 16 --plan stale.plan --machine '1x2 v100' | grep -E '^(plan|schedule|time per)'
+warning[W0504]: the plan has no `schedule`, so weights are updated when all tasks have ended, whatever its name says
+  --> t.plan:3:7
+   3 | name: "dp=1 tp=1 pp=2 mb=8 schedule=pipedream"
+     |       ^
+  hint: schedule: pipedream
+plan            dp=1 tp=1 pp=2 mb=8 schedule=pipedream
+time per step   1.217 ms
+plan            anything
+time per step   1.217 ms
+plan            dp=1 tp=1 pp=2 mb=8 schedule=pipedream
+schedule        pipedream
+time per step   1.079 ms
+$ sed 's/^name: .*/name: "dp=1 tp=1 pp=2 mb=8 schedule=pipedream"/;s/^schedule: .*/schedule: 1f1b/' stale.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100' | grep -E '^(plan|schedule|time per)'
+plan            dp=1 tp=1 pp=2 mb=8 schedule=pipedream
+schedule        1f1b
+time per step   1.217 ms
 ## A segment may lie on several places: here the embedding and the head, on all four, between the tasks of the layers.
 $ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --plan tests/golden/plan/interlaced.plan | grep -e ^results -e ^verdict
 results    105

@@ -105,12 +105,31 @@ places        4
 stages        8
 microbatches  8
 time          51, where a forward of a stage takes 1 and a backward 2
+held          54, where the tasks of a pair start together and end together
 
 place  stages  tasks  idle  bubble  activations
     0  0 7        39     3   5.9 %            9
     1  1 6        38     3   5.9 %            9
     2  2 5        37     3   5.9 %            9
     3  3 4        36     3   5.9 %            9
+## pairs: one task after the other, and held together
+$ printf '0F0,0F1,0F2,0B0,0B1,0B2\n1F0,(1F1;1B0)OVERLAP_F_B,(1F2;1B1)OVERLAP_F_B,1B2\n' > pairs.csv; heddle schedule pairs.csv --picture | sed -n '/^time/,/^place 1/p'
+time          12, where a forward of a stage takes 1 and a backward 2
+held          12, where the tasks of a pair start together and end together
+
+place 0  012..aA.bBcC
+place 1  .01aA2bBcC..
+$ printf '0F0,(0F1;0B0)OVERLAP_F_B,0B1\n' > pairs.csv; heddle schedule pairs.csv --json | grep time
+  "time": 6,
+  "time_held": 6,
+$ printf '(0F0;0B0)OVERLAP_F_B,0F1,0B1\n' > pairs.csv; heddle schedule pairs.csv
+error[E0503]: deadlock: no place can run its next task
+  --> pairs.csv:1:2
+   1 | (0F0;0B0)OVERLAP_F_B,0F1,0B1
+     |  ^
+  note: place 0 waits at (0F0;0B0) (task 1 of 4) for 0F0, task 1 of place 0
+  hint: put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run with any pp and mb
+[1]
 $ heddle schedule mine.csv --pp 3
 error[E0501]: mine.csv has 2 places, but pp=3
   hint: pp=2
@@ -186,6 +205,7 @@ places        3
 stages        6
 microbatches  6
 time          38, where a forward of a stage takes 1 and a backward 2
+held          40, where the tasks of a pair start together and end together
 
 place 0  0 1 2 3 4 0'a'A'1'b'B'2'5 c'C'3'a A d'D'4'. b B e'E'5'. c C f'F'd D e E f F
 place 1  . 0 1 2 0'3 1'a'A'2'4 b'B'3'a A 5 c'C'4'b B d'D'5'. c C e'E'd D f'e F'f E F
@@ -201,6 +221,7 @@ places        4
 stages        4
 microbatches  8
 time          25, where a forward of a stage takes 1 and a backward 2
+held          26, where the tasks of a pair start together and end together
 
 place 0  0 1 2 0'a'A'1'3 b'B'2'a A c'C'3'. b B d'D'c C d D
 place 1  . 0 0'1 1'2 a'A'2'a A 3 b'B'3'b B c'C'c C d'd D'D
@@ -645,7 +666,7 @@ error[E0501]: passes.csv has several passes of the forward (p1), which plans do 
   --> --strategy:1:6
    1 | pp=2 schedule=passes.csv
      |      ^
-  hint: use a schedule with one pass, and every stage of a replica on one place
+  hint: use a schedule with one pass, or schedule=3f1b
 [1]
 $ printf '0F0v1,0B0\n' > versions.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=versions.csv"
 error[E0501]: versions.csv has 1 place, but pp=2
@@ -655,11 +676,11 @@ error[E0501]: versions.csv has 1 place, but pp=2
   hint: pp=1
 [1]
 $ printf '0F0,1F0,1B0,0B0\n0F0,2F0,2B0,0B0\n' > several.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=several.csv"
-error[E0501]: several.csv has a stage on several places, which plans do not support
+error[E0501]: several.csv: stage 0 of 3 lies on 2 of 2 places; plans have a stage on one, or the first and the last on all and one more on each
   --> --strategy:1:6
    1 | pp=2 schedule=several.csv
      |      ^
-  hint: use a schedule with one pass, and every stage of a replica on one place
+  hint: 4 stages, of which 0 and 3 lie on all places and the others on one each
 [1]
 $ printf '0F0,1F0,2F0,2B0,1B0,0B0\n3F0,3B0\n' > uneven.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 v=2 schedule=uneven.csv"
 error[E0501]: uneven.csv has 3 stages on place 0, but v=2

@@ -24,8 +24,8 @@ dualpipev                                         two stages on every place
 chimera                                           a second replica of the model
 dualpipe                                          a second replica of the model
 gems                                              a second replica of the model
-interlaced                                        stages on all places
-interlaced-block                                  stages on all places
+interlaced                                        a first and a last stage on all places
+interlaced-block                                  a first and a last stage on all places
 3f1b                                              several passes of the forward
 
 place  stages  tasks      idle  bubble  memory  activations
@@ -72,8 +72,8 @@ dualpipev                                         two stages on every place
 chimera                                           chimera needs an even number of places; got 3
 dualpipe                                          dualpipe needs 2 microbatches for each place; got 4 for 3 places
 gems                                              gems needs an even number of places; got 3
-interlaced                                        stages on all places
-interlaced-block                                  stages on all places
+interlaced                                        a first and a last stage on all places
+interlaced-block                                  a first and a last stage on all places
 3f1b                                              several passes of the forward
 
 place  stages  tasks      idle  bubble  memory  activations
@@ -108,8 +108,8 @@ $ heddle schedule --stages chain.csv --mb 4 --memory 1 --json
     {"schedule": "chimera", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "chimera needs an even number of places; got 3"},
     {"schedule": "dualpipe", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "dualpipe needs 2 microbatches for each place; got 4 for 3 places"},
     {"schedule": "gems", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "gems needs an even number of places; got 3"},
-    {"schedule": "interlaced", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "stages on all places"},
-    {"schedule": "interlaced-block", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "stages on all places"},
+    {"schedule": "interlaced", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "a first and a last stage on all places"},
+    {"schedule": "interlaced-block", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "a first and a last stage on all places"},
     {"schedule": "3f1b", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "several passes of the forward"}
   ],
   "by_place": [
@@ -148,8 +148,8 @@ dualpipev                                         stages on other places
 chimera                                           one stage on every place
 dualpipe                                          one stage on every place
 gems                                              one stage on every place
-interlaced                                        stages on all places
-interlaced-block                                  stages on all places
+interlaced        36.00 us  11.1 %       3  no    over the limit
+interlaced-block  42.00 us  23.8 %       2  yes
 3f1b                                              several passes of the forward
 
 place  stages  tasks      idle  bubble  memory  activations
@@ -173,6 +173,52 @@ place 1  0000000000000011111111111111................................aAAAAAAAAAA
 place 2  ...............000000000.....111111111............aAAAAAAAAAAAAAAAAA......bBBBBBBBBBBBBBBBBB................
 place 3  .........................000000000000aAAAAAAAAAAA111111111111bBBBBBBBBBBBAAAAAAAAAAAABBBBBBBBBBBB...........
 
+## stages on all places: interlaced and interlaced-block take part, and not where the stages between lie otherwise
+$ printf 'stage,forward_us,input_us,weight_us,memory,places\n0,5,5,0,0,0+1+2+3\n1,10,20,0,1,0\n2,10,20,0,1,1\n3,10,20,0,1,2\n4,10,20,0,1,3\n5,10,20,0,0,0+1+2+3\n' > wide.csv
+$ heddle schedule --stages wide.csv --mb 8 --memory 7 -o found.csv | grep -E '^(time|found|interlaced)'
+time          650.0 us
+found             650.0 us  13.8 %       7  yes
+interlaced        650.0 us  13.8 %       7  yes
+interlaced-block  720.0 us  22.2 %       4  yes
+$ sed '3s/0$/1/;4s/1$/0/' wide.csv > swapped.csv; heddle schedule --stages swapped.csv --mb 8 --memory 7 | grep -E '^(time|found|interlaced)'
+time          650.0 us
+found             650.0 us  13.8 %       6  yes
+interlaced                                        stages on other places
+interlaced-block                                  stages on other places
+## two towers that have nothing to do with each other share places: one may wait for the other, so less memory does
+$ printf 'stage,forward_us,input_us,weight_us,memory,place,after\n0,1,1,1,1,0,\n1,1,1,0,1,1,0\n2,1,2,0,1,0,\n3,1,1,0,1,1,2\n' > towers.csv
+$ heddle schedule --stages towers.csv --mb 3 --memory 1 -o - | tee found.csv
+# edges 0-1 2-3
+2F0,2B0,0F0,0I0,0W0,2F1,2B1,0F1,0I1,0W1,2F2,2B2,0F2,0I2,0W2
+3F0,3B0,1F0,1B0,3F1,3B1,1F1,1B1,3F2,3B2,1F2,1B2
+$ heddle schedule found.csv | head -n 5
+schedule      found.csv
+places        2
+stages        4
+microbatches  3
+time          36, where a forward of a stage takes 1 and a backward 2
+$ heddle schedule --stages towers.csv --mb 3 --memory 0.5
+error[E0118]: place 0: one microbatch takes 1 up to stage 0, but the limit is 0.5
+  --> towers.csv:2:1
+   2 | 0,1,1,1,1,0,
+     | ^
+  hint: a higher limit, smaller microbatches, or fewer stages on the place
+[1]
+$ printf 'stage,forward_us,input_us,weight_us,memory,place,after\n0,1,1,0,1,0,\n1,1,1,0,1,0,\n2,1,1,0,1,0,\n3,1,1,0,1,0,\n4,1,1,0,0,1,0+1\n5,1,1,0,0,1,1+2\n6,1,1,0,0,1,2+3\n7,1,1,0,0,1,3+0\n' > ring.csv
+$ heddle schedule --stages ring.csv --mb 1 --memory 2
+error[E0118]: no order was found in which one microbatch takes no more than 2
+  --> ring.csv:2:1
+   2 | 0,1,1,0,1,0,
+     | ^
+  hint: a higher limit, or smaller microbatches
+[1]
+$ heddle schedule --stages ring.csv --mb 1 --memory 3 | head -n 6
+schedule      found for ring.csv
+places        2
+stages        8
+microbatches  1
+memory        3
+time          14.00 us
 ## what is wrong with the file
 $ heddle schedule --stages none.csv --mb 4
 error[E0101]: cannot read 'none.csv': No such file or directory
@@ -194,6 +240,13 @@ error[E0118]: unknown column 'color'
    1 | stage,forward_us,input_us,weight_us,memory,color
      |                                            ^
   hint: the first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us]
+[1]
+$ printf 'stage,forward,input_us,weight_us,memory\n0,1,2,0,1\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
+error[E0118]: unknown column 'forward'
+  --> bad.csv:1:7
+   1 | stage,forward,input_us,weight_us,memory
+     |       ^
+  hint: did you mean forward_us? The first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us]
 [1]
 $ printf 'stage,forward_us,input_us,weight_us,memory,place,places\n0,1,2,0,1,0,0\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
 error[E0118]: place and places are one column: give one of them
