@@ -735,7 +735,8 @@ const u32 *policy_alive(planner *pl, arena *a, const hybrid_opts *o, const strat
 // Reads every file that a strategy set names into `a`, and notes in the set what strategies need to know of it
 // (choice_is_interlaced). False and diagnostics if one cannot be read, or deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, strategy_set *set, schedule_files *out);
-bool policy_schedule_read(ctx *c, arena *a, hybrid_opts *o); // likewise of one strategy, unless `files` has it
+bool policy_schedule_read(ctx *c, arena *a,
+                          hybrid_opts *o); // likewise of one strategy, unless `files` has it
 // Has the schedule of a settled strategy the sizes that its row asks for? Else a diagnostic. Files are not asked.
 bool policy_schedule_fits(ctx *c, const strategy *s, bool train);
 const char *policy_schedule_name(u32 i);                 // NULL past the last

@@ -56,8 +56,8 @@ typedef struct {
   i64 alone_ps;              // of one step alone, to the end of its last rank; not below time_ps
   i64 bound_ps, bound_bytes; // lower bounds
   i64 products_ps; // lower bound on time of products at the best rate alone, which is all that is known of every point
-  i64 bound_fill_ps;         // of bound_ps, to fill and drain the pipeline; the rest is work
-  bool bound_work;           // that of the busiest place, measured; else products at the best rate
+  i64 bound_fill_ps; // of bound_ps, to fill and drain the pipeline; the rest is work
+  bool bound_work;   // that of the busiest place, measured; else products at the best rate
   double utilisation, bubble,
       comm; // of one step alone, mean over ranks: computing; neither; communication that holds up computing
   u64 plan; // plan_hash; 0 where there is none
