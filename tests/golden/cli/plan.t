@@ -357,6 +357,28 @@ asked    dp=2 tp=4 pp=1
          which is the winner
 
 what would help         on the path  10 % better
+## What cannot be together is the answer, not a refusal.
+$ heddle plan gpt2:layers=2,hidden=64,heads=4 --batch 8 --seq 16 --train --machine '1x4 v100' --top 1 --strategy zero=1 --why tp=4 | sed -n '/^why not/,/^what would/p'
+why not     tp=4
+winner      dp=1 tp=4 pp=1
+asked       dp=1 tp=4 pp=1 zero=1
+impossible  zero=1 needs dp > 1; got dp=1
+
+what would help         on the path  10 % better
+$ heddle plan gpt2:layers=2,hidden=64,heads=4 --batch 8 --seq 16 --train --machine '1x4 v100' --top 1 --strategy sp --why dp=4 | sed -n '/^why not/,/^what would/p'
+why not     dp=4
+winner      dp=2 tp=1 pp=2
+asked       dp=4 tp=1 pp=1 sp
+impossible  sp needs tp > 1; got tp=1
+
+what would help         on the path  10 % better
+$ heddle plan gpt2:layers=2,hidden=64,heads=4 --batch 8 --seq 16 --train --machine '1x4 v100' --top 1 --strategy tp=4 --why 'zero=1 recompute=full' | sed -n '/^why not/,/^what would/p'
+why not     zero=1 recompute=full
+winner      dp=1 tp=4 pp=1
+asked       dp=1 tp=4 pp=1 zero=1 recompute=full
+impossible  zero=1 needs dp > 1; got dp=1
+
+what would help         on the path  10 % better
 $ heddle plan mlp-xs:layers=4 --batch 64 --train --machine laptop --top 1 --why 'dp=4 mb=1 zero=1' | sed -n '/^why not/,/^time on/p'
 why not  dp=4 mb=1 zero=1
 winner   dp=1 tp=4 pp=1
