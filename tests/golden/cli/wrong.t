@@ -505,6 +505,25 @@ error[E0509]: tp: one value is needed here, not 2
      | ^
   hint: several values are for the --strategy of `heddle plan`
 [2]
+## A strategy says how many devices it has.
+$ heddle sim mlp-xs:hidden=8 --batch 8 --strategy dp=4 --machine dgx-2 --devices 2
+error[E0509]: --devices 2, but the strategy has 4 ranks
+  hint: --devices 4, or a strategy with dp x tp x pp = 2
+[2]
+$ heddle verify mlp-xs:hidden=8 --batch 8 --strategy dp=4 --machine '1x4 v100' --devices 99
+error[E0501]: --devices 99, but the machine has 4
+  hint: --devices 4, or a larger machine
+[1]
+$ heddle sim mlp-xs:hidden=8 --batch 8 --machine dgx-2 --devices 2
+error[E0509]: --devices 2, but the strategy has 1 rank
+  hint: --devices 1, or a strategy with dp x tp x pp = 2
+[2]
+$ heddle sim mlp-xs:hidden=8 --batch 8 --strategy dp=4 --machine dgx-2 --devices 4 | sed -n 2p
+plan           dp=4 tp=1 pp=1
+$ heddle plan mlp-xs --strategy dp=4 --machine '1x4 v100' -o p.yaml >other.txt; heddle sim mlp-xs --plan p.yaml --machine '1x4 v100' --devices 2
+error[E0801]: --devices cannot be combined with --plan: the plan file decides it
+  hint: leave it out, or edit the plan file (docs/plans.md)
+[2]
 $ heddle plan mlp-xs --machine laptop --why 'dp=2 tp=3'
 error[E0509]: tp=3 is impossible on 4 devices: dp x tp x pp must be 4
   --> --why:1:6
@@ -1049,6 +1068,8 @@ mine.plan
 ok.plan
 operators.so
 operators_wrong.so
+other.txt
+p.yaml
 tests
 two.txt
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --strategy "dp=1 tp=5 pp=1 mb=1"
