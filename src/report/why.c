@@ -135,7 +135,15 @@ static verdict judge(const search_why *w) {
   return w->asked.r.period_ps < w->winner.r.period_ps ? IS_FASTER : IS_SLOWER;
 }
 
-static void put_large(report *r, arena *a, const search_look *w) {
+static void put_large(report *r, arena *a, const search_why *why) {
+  const search_look *w = &why->asked;
+  const search_point *p = why->point;
+  if (p->host_bytes) {
+    report_line(r, "too large", "%s of the %s of host memory of a node: %s more than there is",
+                bytes_text(a, p->host_bytes), bytes_text(a, p->host_usable),
+                bytes_text(a, p->host_bytes - p->host_usable));
+    return;
+  }
   const sim_class *u = &w->r.cls[w->r.class_of_rank[w->tightest]];
   const i64 limit = w->limit_bytes;
   u32 most = 0;
@@ -195,7 +203,7 @@ static void put_verdict(report *r, arena *a, const search_why *w, const search_r
     return;
   case IS_IMPOSSIBLE: report_line(r, "impossible", "%s", why ? why : ""); return;
   case IS_LARGE:
-    put_large(r, a, &w->asked);
+    put_large(r, a, w);
     report_line(r, "time", "%s the winner's, if it fit", times_text(a, w));
     break;
   case IS_SLOWER:

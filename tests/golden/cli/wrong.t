@@ -505,6 +505,18 @@ error[E0509]: tp: one value is needed here, not 2
      | ^
   hint: several values are for the --strategy of `heddle plan`
 [2]
+$ heddle plan mlp-xs --machine laptop --memory-limit 5000000
+error[E0602]: --memory-limit: '5000000' has no unit; an amount of bytes is needed
+  hint: write 5000000 B
+[1]
+$ heddle plan mlp-xs --machine laptop --memory-limit 28
+error[E0602]: --memory-limit: '28' has no unit; an amount of bytes is needed
+  hint: write 28 GiB or GB
+[1]
+$ heddle plan mlp-xs --machine laptop --memory-limit -1B
+error[E0602]: --memory-limit: '-1B' is negative
+  hint: write 1B
+[1]
 ## A strategy says how many devices it has.
 $ heddle sim mlp-xs:hidden=8 --batch 8 --strategy dp=4 --machine dgx-2 --devices 2
 error[E0509]: --devices 2, but the strategy has 4 ranks
@@ -809,7 +821,7 @@ error[E0506]: no dp x tp x pp makes 4 devices
 $ heddle plan mlp-xs --batch 6 --machine laptop --strategy "dp=4 dp.shares=equal"
 error[E0506]: the plan is impossible
   note: batch 6 is not divisible by dp=4
-  hint: choose degrees and microbatches that divide the batch, the heads and the layers
+  hint: choose a batch that is a multiple of 4, or dp.shares=2/2/1/1
 [1]
 ## What does not fit is shown all the same.
 $ heddle sim gpt3-2.7b --batch 16 --train --optimizer adam --data 2 --machine dgx-2 > /dev/null
@@ -1075,7 +1087,7 @@ two.txt
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --strategy "dp=1 tp=5 pp=1 mb=1"
 error[E0506]: the plan is impossible
   note: attn.qkv of 64 x 192 cannot be split 5 ways: 192 = 3 x 4 x 16, and 4 is not divisible by 5
-  hint: choose degrees and microbatches that divide the batch, the heads and the layers
+  hint: tp=4
 [1]
 $ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4 --microbatches 1
 error[E0506]: the plan cannot run: it needs more than 3.60 GiB of memory
