@@ -359,6 +359,9 @@ asked    dp=2 tp=4 pp=1
          which is the winner
 
 what would help         on the path  10 % better
+## The rows above the step add up to it.
+$ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 pp=4' --json | sed -n '/"why_time"/,/\]/p' | sed -nE 's/.*"what": "([^"]*)", "winner_ps": ([0-9]+), "asked_ps": ([0-9]+).*/\1;\2;\3/p' | awk -F';' '$1 == "step" {print s - $2, t - $3; exit} {s += $2; t += $3}'
+0 0
 ## What cannot be together is the answer, not a refusal.
 $ heddle plan gpt2:layers=2,hidden=64,heads=4 --batch 8 --seq 16 --train --machine '1x4 v100' --top 1 --strategy zero=1 --why tp=4 | sed -n '/^why not/,/^what would/p'
 why not     tp=4

@@ -517,6 +517,13 @@ $ heddle plan mlp-xs --machine laptop --memory-limit -1B
 error[E0602]: --memory-limit: '-1B' is negative
   hint: write 1B
 [1]
+$ heddle plan gpt2:layers=4 --batch 16 --seq 128 --train --machine '1x4 v100' --strategy 'dp=1 tp=1 pp=1 replicas=*'
+error[E0509]: replicas=* is tried on devices of several kinds; the 4 here are of one
+  --> --strategy:1:16
+   1 | dp=1 tp=1 pp=1 replicas=*
+     |                ^
+  hint: leave it out, or say which replicas: replicas=1x1+1x1
+[2]
 ## A strategy says how many devices it has.
 $ heddle sim mlp-xs:hidden=8 --batch 8 --strategy dp=4 --machine dgx-2 --devices 2
 error[E0509]: --devices 2, but the strategy has 4 ranks
