@@ -45,7 +45,8 @@ static void tell_unused(heddle_program *p, const plan *pn, const hybrid_opts *h)
     without.s.of[id] = choice_default(id), without.no_order = true;
     const u32 said = diag_count(c);
     const plan *other = policy_hybrid(program_planner(p), tmp, &without);
-    const bool same = other && plan_hash_unordered(c, other) == plan_hash_unordered(c, pn);
+    const bool same = other && plan_hash_unordered(c, other) == plan_hash_unordered(c, pn) &&
+                      other->materialise == pn->materialise;
     diag_truncate(c, said);
     strbuf b = {.a = tmp};
     choice_say(id, s->of[id], &b);
