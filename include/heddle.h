@@ -241,8 +241,9 @@ typedef struct {
   heddle_optimizer optimizer;
   heddle_machine *machine; // what `auto` balances for (dp.shares, tp.shares, layers); NULL: `auto` is refused
   const char *costs;       // its cost model; NULL: "heddle"
-  uint32_t
-      devices; // of annotations: how many; 0: those of the machine, or without one as many as they ask for
+  // Of annotations: how many; 0: those of the machine, or without one as many as they ask for. Of a strategy: as many as
+  // it has, else it is refused; 0: any.
+  uint32_t devices;
   const char
       *strategy; // of annotations: choices that they do not say, such as "zero=1 recompute=full"; NULL: none
 } heddle_plan_options;

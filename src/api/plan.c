@@ -45,7 +45,8 @@ static void tell_unused(heddle_program *p, const plan *pn, const hybrid_opts *h)
     without.s.of[id] = choice_default(id), without.no_order = true;
     const u32 said = diag_count(c);
     const plan *other = policy_hybrid(program_planner(p), tmp, &without);
-    const bool same = other && plan_hash_unordered(c, other) == plan_hash_unordered(c, pn);
+    const bool same = other && plan_hash_unordered(c, other) == plan_hash_unordered(c, pn) &&
+                      other->materialise == pn->materialise;
     diag_truncate(c, said);
     strbuf b = {.a = tmp};
     choice_say(id, s->of[id], &b);
@@ -54,6 +55,22 @@ static void tell_unused(heddle_program *p, const plan *pn, const hybrid_opts *h)
            sb_str(&b));
     arena_free(tmp);
   }
+}
+
+// A strategy says how many ranks it has: as many as were asked for, and no more than there are.
+static bool has_devices(ctx *c, const heddle_plan_options *o, const strategy *s) {
+  const u64 ranks = strategy_ranks(s);
+  const u32 n = o->devices;
+  if (n && o->machine && n > o->machine->m->nranks) {
+    diag(c, E_PLAN, (loc){0}, "--devices %u, but the machine has %u", n, o->machine->m->nranks);
+    diag_hint(c, "--devices %u, or a larger machine", o->machine->m->nranks);
+    return false;
+  }
+  if (!n || ranks == n) return true;
+  diag(c, E_STRATEGY, (loc){0}, "--devices %u, but the strategy has %llu rank%s", n,
+       (unsigned long long)ranks, ranks == 1 ? "" : "s");
+  diag_hint(c, "--devices %llu, or a strategy with dp x tp x pp = %u", (unsigned long long)ranks, n);
+  return false;
 }
 
 static heddle_plan *make(heddle_program *p, const char *line, const heddle_plan_options *o) {
@@ -66,7 +83,7 @@ static heddle_plan *make(heddle_program *p, const char *line, const heddle_plan_
   const cost_opts costs = {.model = o->costs};
   if (o->machine && !(h.k = cost_model_new(c, b->o.a, o->machine->m, &costs))) return checked(b, NULL);
   bool ok = strategy_parse(c, b->o.a, line, &said) && strategy_one(c, &said, &h.s) &&
-            strategy_settle(c, &said, program_batch(p->p), o->train, &h.s) &&
+            strategy_settle(c, &said, program_batch(p->p), o->train, &h.s) && has_devices(c, o, &h.s) &&
             optimizer_read(c, &o->optimizer, &h.optim);
   b = checked(b, ok ? policy_hybrid(program_planner(p), b->o.a, &h) : NULL);
   if (b) b->pn->model = p->name, program_tell_batchnorm(p, &said), tell_unused(p, b->pn, &h);

@@ -69,6 +69,7 @@ bool options_agree(cli *x) {
     bool given, training;
   } o[] = {{"strategy", x->strategy, false},
            {x->choice, x->choice, false},
+           {"devices", x->devices.given, false},
            {"optimizer", x->optimizer, true},
            {"lr", x->lr.given, true},
            {"momentum", x->momentum.given, true},
@@ -117,7 +118,8 @@ heddle_plan *annotated_of(cli *x, heddle_machine *m, heddle_program *model) {
 }
 
 static heddle_plan *chosen(cli *x, heddle_machine *m, heddle_program *model, const char *strategy) {
-  heddle_plan_options o = {.train = x->train, .machine = m, .costs = x->costs};
+  heddle_plan_options o = {
+      .train = x->train, .machine = m, .costs = x->costs, .devices = (uint32_t)x->devices.i};
   if (!optimizer_of(x, &o.optimizer)) return NULL;
   heddle_plan *b = held_by_plan(heddle_plan_make(model, strategy, &o), model);
   return heddle_plan_on(b, m, x->costs) ? b : NULL;
@@ -139,7 +141,7 @@ bool plan_of(cli *x, heddle_machine *m, heddle_plan **out, heddle_program **mode
   if (!*model) return false;
   if (x->annotate || (!strategy && heddle_program_annotated(*model)))
     *out = annotated_of(x, m, *model);
-  else if (strategy || x->train)
+  else if (strategy || x->train || x->devices.given)
     *out = chosen(x, m, *model, strategy);
   else
     return (*out = NULL, true);

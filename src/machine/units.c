@@ -102,8 +102,9 @@ bool unit_read(const char *text, double *out, unit_kind *kind) {
   return isfinite(*out);
 }
 
+enum { MANY_BYTES = 1000000 };
 bool unit_parse(ctx *c, loc at, const char *what, const char *text, unit_kind want, double *out) {
-  unit_kind got;
+  unit_kind got = UNIT_KINDS;
   double x;
   const char *rest = number(blanks(text), &x);
   if (!rest)
@@ -120,7 +121,11 @@ bool unit_parse(ctx *c, loc at, const char *what, const char *text, unit_kind wa
     return true;
   const char *digits = blanks(text);
   const int n = rest && rest > digits && x > 0 ? (int)(rest - digits) : 0;
-  diag_hint(c, "write %.*s%s", n ? n : 1, n ? digits : "1", kinds[want].example);
+  const bool bytes = want == UNIT_BYTES && n && x >= MANY_BYTES; // nobody means so many GiB
+  if (rest && got == want && x < 0)
+    diag_hint(c, "write %s", digits + 1);
+  else
+    diag_hint(c, "write %.*s%s", n ? n : 1, n ? digits : "1", bytes ? " B" : kinds[want].example);
   return false;
 }
 

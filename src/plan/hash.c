@@ -97,14 +97,14 @@ u64 plan_hash_unordered(const ctx *c, const plan *pn) {
   for (u32 i = 0; i < pn->nrecompute; i++)
     h = hash_step(hash_step(h, pn->recompute[i].fn.i), pn->recompute[i].instr);
   h = hash_step(hash_step(h, pn->train + 2 * pn->wide_gradients), pn->batchnorm_groups);
-  h = hash_step(h, pn->coshard + 128u * pn->materialise);
+  h = hash_step(h, pn->coshard);
   h = hash_step(h, pn->offload | (u32)pn->prefetch << 8);
   return pn->train ? hash_training(h, pn) : h;
 }
 
 u64 plan_hash_ordered(const ctx *c, const plan *pn, u64 unordered) {
   return hash_u64(hash_name(hash_orders(unordered, pn), c, pn->send_stream),
-                  pn->send_channels + 8u * pn->rendezvous);
+                  pn->send_channels + 8u * pn->rendezvous + 16u * pn->materialise);
 }
 
 u64 plan_hash(const ctx *c, const plan *pn) { return plan_hash_ordered(c, pn, plan_hash_unordered(c, pn)); }

@@ -661,6 +661,9 @@ bool policy_sequence(planner *pl, arena *a, plan *pn, u8 axis); // what tensor l
 // Drops what the plan says is computed again where the backward has no use for it, or makes it again anyhow. What
 // it leaves is the same program.
 void plan_drop_marks(planner *pl, plan *pn);
+// The same of how values move (materialise, buffers, channels), where stages and what they read show that it makes no
+// difference (ways.c). Last of all.
+void plan_drop_ways(planner *pl, plan *pn);
 // parts of the batch that batch norm is to take its statistics over; 0: as the model says
 u32 policy_batchnorm(const batchnorm_stats *has, const strategy *s);
 // Sequences of all places: the schedule that the strategy names, or that its file has. at: where it says so.

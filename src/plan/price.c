@@ -24,12 +24,15 @@ bool plan_price_whole(planner *pl, const plan *pn, cost_model *k, arena *tmp, co
   sim_result s;
   const bool ok = p && sim_run(planner_source(pl)->c, tmp, p, k, o, &s);
   const sim_host h = ok ? sim_host_memory(&s, m) : (sim_host){0};
+  const u32 t = ok ? sim_tightest(&s, m) : 0;
   if (ok)
     *r = (sim_pipe_result){.makespan_ps = s.makespan_ps,
                            .period_ps = s.period_ps,
                            .peak_bytes = s.peak_bytes,
+                           .host_bytes = h.bytes,
                            .host_over_bytes = MAX(h.bytes - h.usable_bytes, 0),
-                           .over_bytes = sim_over_bytes(&s, m),
+                           .over_bytes =
+                               s.cls[s.class_of_rank[t]].peak_bytes - machine_kind_of(m, t)->usable_bytes,
                            .utilisation = s.utilisation,
                            .comm = s.comm,
                            .bubble = s.bubble};

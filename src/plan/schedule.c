@@ -221,11 +221,8 @@ bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count
              : schedule_of(c, tmp, pn, g);
   sched_line line;
   const sched_buffers buffers = {.rendezvous = pn->rendezvous};
-  const u32 said = diag_count(c);
   const bool runs = s && (direct || check(c, pn, g, s)),
              ok = runs && sched_merge(c, tmp, s, &buffers, pn->order_at, &line);
-  if (runs && !ok && pn->rendezvous && diag_get(c, said).id == E_DEADLOCK)
-    diag_hint(c, "buffers=unbounded lets senders go on");
   size_t most = ok ? 3 * (size_t)line.n + 1 : 0;
   for (u32 i = 0; ok && pn->rendezvous && i < g->nedges; i++) most += 2 * (size_t)g->nmicro;
   sim_order *v = ok ? NEWN(a, sim_order, most) : NULL;

@@ -132,6 +132,9 @@ static void put_certificate(report *r, arena *a, const search_about *about, cons
               "%u plans: %u fit, %u too large, %u too slow, %u impossible, %u equal to another;", s->space,
               s->nfit, n[SEARCH_OVER_MEMORY] + n[SEARCH_BOUND_MEMORY], n[SEARCH_BOUND_TIME],
               n[SEARCH_IMPOSSIBLE], n[SEARCH_EQUAL]);
+  if (s->host_count)
+    report_line(r, "", "%u of the too large ones fit the devices, but not the %s of host memory of a node",
+                s->host_count, text_of(a, cell_i(CELL_BYTES, s->host_usable)));
   report_line(r, "", "%u simulated, %u ruled out by bounds on memory, %u on time", simulated,
               n[SEARCH_BOUND_MEMORY], n[SEARCH_BOUND_TIME]);
   if (s->bound_failed)
@@ -169,6 +172,7 @@ static void put_counts(report *r, arena *a, const search_result *s) {
   report_fact(r, "fit", NULL, cell_i(CELL_INT, s->nfit));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->count[SEARCH_RAN] + s->count[SEARCH_OVER_MEMORY]));
   report_fact(r, "ruled_out_by_memory", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_MEMORY]));
+  report_fact(r, "too_large_for_host", NULL, cell_i(CELL_INT, s->host_count));
   report_fact(r, "ruled_out_by_time", NULL, cell_i(CELL_INT, s->count[SEARCH_BOUND_TIME]));
   report_fact(r, "impossible", NULL, cell_i(CELL_INT, s->count[SEARCH_IMPOSSIBLE]));
   report_fact(r, "equal", NULL, cell_i(CELL_INT, s->count[SEARCH_EQUAL]));

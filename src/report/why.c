@@ -64,17 +64,43 @@ static rows time_rows(arena *a, const search_why *w) {
   return x;
 }
 
-static void put_time(report *r, const rows *x, i64 step_ps) {
+// In whole ps, so that the rows above the step add up to it: those with the largest fractions are rounded up.
+static i64 *whole_ps(arena *a, const rows *x, u32 side) {
+  i64 *out = NEWN(a, i64, x->v.n + 1), left = 0;
+  u32 n = 0;
+  for (u32 k = 0; k < x->v.n; k++) {
+    const row *v = &x->v.v[k];
+    const bool part = v->order < ORDER_STEP;
+    out[k] = (i64)(v->of[side] + (part ? 0 : 0.5));
+    left += part ? -out[k] : v->order == ORDER_STEP ? out[k] : 0;
+    n += part;
+  }
+  bool *up = ZNEWN(a, bool, x->v.n + 1);
+  for (left = left < 0 || left > n ? 0 : left; left;
+       left--) { // outside of that, something is not in the rows
+    u32 most = x->v.n;
+    double best = -1;
+    for (u32 k = 0; k < x->v.n; k++) {
+      const double fraction = x->v.v[k].of[side] - (double)out[k];
+      if (x->v.v[k].order < ORDER_STEP && !up[k] && fraction > best) most = k, best = fraction;
+    }
+    up[most] = true, out[most]++;
+  }
+  return out;
+}
+
+static void put_time(report *r, arena *a, const rows *x, i64 step_ps) {
   static const column cols[] = {{"what", "time on a rank"},
                                 {"winner_ps", "winner"},
                                 {"asked_ps", "asked"},
                                 {"difference_ps", "difference"},
                                 {"share", "of the step"}};
+  const i64 *const of[] = {whole_ps(a, x, 0), whole_ps(a, x, 1)};
   report_gap(r);
   report_table(r, "why_time", cols, COUNT_OF(cols));
   for (u32 k = 0; k < x->v.n; k++) {
     const row *v = &x->v.v[k];
-    const i64 winner = (i64)(v->of[0] + 0.5), asked = (i64)(v->of[1] + 0.5);
+    const i64 winner = of[0][k], asked = of[1][k];
     if (!winner && !asked) continue;
     report_row(r,
                (cell[]){cell_text(v->what), cell_i(CELL_PS, winner), cell_i(CELL_PS, asked),
@@ -135,7 +161,15 @@ static verdict judge(const search_why *w) {
   return w->asked.r.period_ps < w->winner.r.period_ps ? IS_FASTER : IS_SLOWER;
 }
 
-static void put_large(report *r, arena *a, const search_look *w) {
+static void put_large(report *r, arena *a, const search_why *why) {
+  const search_look *w = &why->asked;
+  const search_point *p = why->point;
+  if (p->host_bytes) {
+    report_line(r, "too large", "%s of the %s of host memory of a node: %s more than there is",
+                bytes_text(a, p->host_bytes), bytes_text(a, p->host_usable),
+                bytes_text(a, p->host_bytes - p->host_usable));
+    return;
+  }
   const sim_class *u = &w->r.cls[w->r.class_of_rank[w->tightest]];
   const i64 limit = w->limit_bytes;
   u32 most = 0;
@@ -195,7 +229,7 @@ static void put_verdict(report *r, arena *a, const search_why *w, const search_r
     return;
   case IS_IMPOSSIBLE: report_line(r, "impossible", "%s", why ? why : ""); return;
   case IS_LARGE:
-    put_large(r, a, &w->asked);
+    put_large(r, a, w);
     report_line(r, "time", "%s the winner's, if it fit", times_text(a, w));
     break;
   case IS_SLOWER:
@@ -232,7 +266,7 @@ void report_why(report *r, arena *a, const search_why *w, const search_result *s
                                         : "fits; this one is the smallest");
   put_verdict(r, a, w, s, &time);
   if (!two || judge(w) <= IS_SAME) return;
-  put_time(r, &time, w->winner.r.period_ps);
+  put_time(r, a, &time, w->winner.r.period_ps);
   put_memory(r, &w->winner.r, &w->asked.r);
 }
 

@@ -98,7 +98,9 @@ void deadlock_report(ctx *c, const merge *m, loc where) {
   if (shown > SHOWN) diag_note(c, (loc){0}, "%u more places wait", shown - SHOWN);
   if (m->s->source && where.i) diag_note(c, where, "named here");
   u32 depth = m->bounded ? enough(m->s) : 0;
-  if (depth)
+  if (depth && m->buffers.rendezvous)
+    diag_hint(c, "buffers=unbounded lets senders go on");
+  else if (depth)
     diag_hint(c, "it runs with depth=%u, room for that many messages in every buffer", depth);
   else
     diag_hint(c, "put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run "

@@ -48,7 +48,7 @@ static bool simulate(const finding *x, arena *tmp, const plan *pn, sim_pipe_resu
 
 static bool fits(const finding *x, const sim_pipe_result *r) {
   const i64 most = x->o->memory_bytes;
-  return most ? most < 0 || r->peak_bytes <= most : r->over_bytes <= 0;
+  return most ? most < 0 || r->peak_bytes <= most : MAX(r->over_bytes, r->host_over_bytes) <= 0;
 }
 
 // A plan that was simulated and fits becomes the answer if it is faster. Returns by how much it is too large.
@@ -71,7 +71,7 @@ static i64 try_plan(finding *x, const candidate *c) {
   }
   const i64 over = !ran || fits(x, &r)      ? 0
                    : x->o->memory_bytes > 0 ? r.peak_bytes - x->o->memory_bytes
-                                            : r.over_bytes;
+                                            : MAX(r.over_bytes, r.host_over_bytes);
   diag_truncate(ct, before);
   arena_free(tmp);
   return ran ? over + (over ? r.peak_bytes - over - c->plan.bytes : 0) : 0;

@@ -350,9 +350,10 @@ static void settle(const search *s, search_point *p, const sim_pipe_result *r) {
   p->time_ps = r->period_ps, p->alone_ps = r->makespan_ps;
   p->peak_bytes = r->peak_bytes, p->utilisation = r->utilisation;
   p->comm = r->comm, p->bubble = r->bubble;
-  const bool large = r->host_over_bytes > 0 ||
-                     (s->o->memory_bytes ? s->limit >= 0 && r->peak_bytes > s->limit : r->over_bytes > 0);
-  p->state = large ? SEARCH_OVER_MEMORY : SEARCH_RAN;
+  const bool large = s->o->memory_bytes ? s->limit >= 0 && r->peak_bytes > s->limit : r->over_bytes > 0;
+  const bool host = !large && r->host_over_bytes > 0;
+  p->host_bytes = host ? r->host_bytes : 0, p->host_usable = host ? r->host_bytes - r->host_over_bytes : 0;
+  p->state = large || host ? SEARCH_OVER_MEMORY : SEARCH_RAN;
 }
 
 static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn, sim_pipe_result *out) {

@@ -129,6 +129,12 @@ void outcome_count(arena *a, search_result *r, const search_point *p) {
   r->count[p->state] += p->stands;
   if (p->state == SEARCH_IMPOSSIBLE) count_reason(a, r, p);
   if (p->state != SEARCH_OVER_MEMORY && p->state != SEARCH_BOUND_MEMORY) return;
+  if (p->host_bytes) {
+    r->host_count++;
+    if (!r->host_least || p->host_bytes < r->host_least)
+      r->host_least = p->host_bytes, r->host_usable = p->host_usable;
+    return;
+  }
   const i64 bytes = p->peak_bytes ? p->peak_bytes : p->bound_bytes;
   if (!r->least_bytes || bytes < r->least_bytes) r->least_bytes = bytes;
 }
@@ -152,11 +158,13 @@ static const char *limits_of(arena *a, const search_result *r) {
 }
 
 static void say_counts(ctx *c, const search_result *r) {
-  const u32 large = r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY];
+  const u32 large = r->count[SEARCH_BOUND_MEMORY] + r->count[SEARCH_OVER_MEMORY] - r->host_count;
   arena *a = arena_new();
   strbuf b = {.a = a};
   if (r->count[SEARCH_IMPOSSIBLE]) sb_fmt(&b, ", %u impossible", r->count[SEARCH_IMPOSSIBLE]);
   if (large) sb_fmt(&b, ", %u too large for %s of memory", large, limits_of(a, r));
+  if (r->host_count)
+    sb_fmt(&b, ", %u too large for %s of host memory", r->host_count, text_bytes(a, (double)r->host_usable));
   if (r->count[SEARCH_EQUAL]) sb_fmt(&b, ", %u equal to another", r->count[SEARCH_EQUAL]);
   if (r->count[SEARCH_IMPOSSIBLE] == r->space)
     diag(c, E_NO_PLAN, (loc){0},
@@ -207,10 +215,11 @@ static bool shares_unfit(ctx *c, arena *a, const search_opts *o) {
   return true;
 }
 
-void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
+void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const char *hint) {
   const i64 least = r->least_bytes;
+  const i64 host = r->host_least;
   const bool one = r->space == 1;
-  if (r->nreasons && r->reason[0].why_id == E_PROFILE && !least) { // of the file, whatever the plan
+  if (r->nreasons && r->reason[0].why_id == E_PROFILE && !least && !host) { // of the file, whatever the plan
     diag(c, E_PROFILE, (loc){0}, "%s", r->reason[0].why);
     return;
   }
@@ -223,21 +232,36 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
     say_counts(c, r);
   else if (least)
     diag(c, E_NO_PLAN, (loc){0}, "the plan cannot run: it needs more than %s of memory", limits_of(a, r));
+  else if (host)
+    diag(c, E_NO_PLAN, (loc){0}, "the plan cannot run: it needs more than %s of host memory on a node",
+         text_bytes(a, (double)r->host_usable));
   else
     diag(c, E_NO_PLAN, (loc){0}, "the plan is impossible");
   say_reasons(c, a, r);
   if (least)
     diag_note(c, (loc){0}, "%s needs at least %s on a rank", one ? "it" : "the smallest",
               text_bytes(a, (double)least));
+  if (host)
+    diag_note(c, (loc){0}, "%s needs at least %s of host memory on a node",
+              one     ? "it"
+              : least ? "the smallest of those that fit devices"
+                      : "the smallest",
+              text_bytes(a, (double)host));
   if (r->nreasons &&
       r->reason[0].why_id == E_LINK) // that comes first: without links hardly any plan was looked at
     diag_hint(c, "connect the nodes: --machine '... ib=8x200Gb/s'; devices of a node: '... link=300GB/s' or "
                  "'... host=16GB/s'");
+  else if (host)
+    diag_hint(
+        c, "offload less (offload=none), or use nodes with more host memory: --machine '... hostmem=%lldGiB'",
+        (long long)ceil_div(host + host / 8, (i64)1 << 30));
   else if (least)
     diag_hint(c, "use more devices%s or a smaller batch",
               o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)");
   else if (r->nreasons && r->reason[0].why_id == E_RATE)
     diag_hint(c, "use another --dtype, or add the rate to the machine file");
+  else if (hint)
+    diag_hint(c, "%s", hint);
   else
     diag_hint(c, "choose degrees and microbatches that divide the batch, the heads and the layers");
   arena_free(a);

@@ -105,6 +105,7 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   const bool plain = x && x->why && h.s.v.n == 1 && !h.s.group.n; // no check of a schedule can fail
   if (made_up) {
     if (pn && hash) *hash = plan_hash_unordered(w->c, pn);
+    if (pn) plan_drop_ways(w->pl, pn);
     return pn;
   }
   if (pn && !plain && !policy_ordered(w->pl, a, pn, &h, &file)) return NULL; // before what is said of stages
@@ -112,6 +113,7 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   if (!pn || (x ? x->why != NULL : !policy_staged(w->pl, a, pn, &h, file))) return NULL;
   if (!plain) policy_replicas(a, pn, &h.s, file);
   if (!plain && !policy_unrolled(w->c, a, pn, &h)) return NULL;
+  if (!plain) plan_drop_ways(w->pl, pn);
   if (hash) *hash = x ? x->hash : plan_hash_unordered(w->c, pn);
   return pn;
 }

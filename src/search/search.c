@@ -97,7 +97,8 @@ static void screen_point(search *s, worker *w, arena *a, search_point *p, screen
 // Only the streams of its sends are others.
 static void screen_as(worker *w, search_point *p, screened *last) {
   if (last->pn) {
-    if (strategy_most(&p->s, CHOICE_pp) > 1) policy_sends(w->c, last->pn, &p->s);
+    if (strategy_most(&p->s, CHOICE_pp) > 1)
+      policy_sends(w->c, last->pn, &p->s), plan_drop_ways(w->pl, last->pn);
     p->plan = plan_hash_ordered(w->c, last->pn, last->hash), p->bound_bytes = last->p->bound_bytes;
   } else {
     impossible(p, last->p->why, last->p->why_id);
@@ -527,6 +528,32 @@ static bool enough(ctx *c, const machine *m, u32 ranks) {
   return false;
 }
 
+// What the diagnostic says to do that made a point impossible: of the only one, or of all for one reason that is no
+// matter of numbers. In `a`; NULL: nothing.
+static const char *hint_of(search *s) {
+  const search_result *r = s->r;
+  worker *w = &s->w[0];
+  if (!r->nreasons || r->least_bytes ||
+      (r->space > 1 && (r->nreasons > 1 || r->reason[0].why_id != E_STRATEGY)))
+    return NULL;
+  const search_point p = {.s = *r->reason[0].example};
+  hybrid_opts h = search_hybrid(s->o, &p);
+  arena *tmp = arena_new();
+  const char *hint = NULL;
+  h.k = w->k, h.no_order = true, h.files = &s->files;
+  diag_clear(w->c);
+  if (!policy_hybrid(w->pl, tmp, &h) && diag_count(w->c)) {
+    const diag_item d = diag_get(w->c, 0);
+    for (u32 k = 0; k < d.notes && !hint; k++) {
+      const diag_part_item x = diag_part(w->c, 0, k);
+      if (x.hint && !strcmp(d.message, r->reason[0].why)) hint = arena_strdup(s->a, x.message);
+    }
+  }
+  diag_clear(w->c);
+  arena_free(tmp);
+  return hint;
+}
+
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                 const search_opts *o, search_result *r) {
   u64 start = clock_ns();
@@ -558,6 +585,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
   else
     for (u32 i = 0; i < diag_count(s.w[0].c); i++)
       diag(c, diag_get(s.w[0].c, i).id, (loc){0}, "%s", diag_get(s.w[0].c, i).message);
+  const char *hint = ok && !r->nfit ? hint_of(&s) : NULL;
   for (int i = 0; i < threads; i++) {
     if (!s.w[i].c) continue;
     known_free(s.w[i].stages);
@@ -567,6 +595,6 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     ctx_free(s.w[i].c);
   }
   r->time_ns = clock_ns() - start;
-  if (ok && !r->nfit && !o->parts) outcome_no_plan(c, o, r);
+  if (ok && !r->nfit && !o->parts) outcome_no_plan(c, o, r, hint);
   return ok && (r->nfit || o->parts);
 }

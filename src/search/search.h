@@ -52,8 +52,10 @@ typedef struct {
   search_state state;
   u32 stands;   // for so many strategies, of which it is the first: all impossible for its reason; else 1
   bool applied; // its plan was applied: the state is of step 3 or 4
-  i64 time_ps, peak_bytes;   // per step; peak of the fullest rank. 0 where the plan was not simulated
-  i64 alone_ps;              // of one step alone, to the end of its last rank; not below time_ps
+  i64 time_ps, peak_bytes; // per step; peak of the fullest rank. 0 where the plan was not simulated
+  i64 host_bytes,
+      host_usable; // too large of host memory alone: what the node that lacks most needs, and has; else 0
+  i64 alone_ps;    // of one step alone, to the end of its last rank; not below time_ps
   i64 bound_ps, bound_bytes; // lower bounds
   i64 products_ps; // lower bound on time of products at the best rate alone, which is all that is known of every point
   i64 bound_fill_ps; // of bound_ps, to fill and drain the pipeline; the rest is work
@@ -85,12 +87,15 @@ typedef struct {
   const char *no_replicas; // of replicas=*, which were too many to be tried; NULL: none. Of one search alone
   const char *devices;     // of several kinds: ranks that plans were tried on; NULL: all
   i64 bound_ps;            // of the step on devices of several kinds, whatever the plan; 0: not known
-  i64 least_bytes;         // that a plan which is too large needs at least; 0: none is
-  i64 one_device_ps;       // of one step on one device, where that is faster than the best plan; else 0
-  u32 dealt;               // points that were left to applying them, in this part
-  u64 screened;            // fingerprint of all points, their plans and bounds, before any was applied
-  bool bound_failed;       // a plan was faster than its measured bound, so these were not used: a bug
-  u64 time_ns;             // wall clock of the search
+  u32 host_count;          // of those that are too large, which fit the devices but not host memory ...
+  i64 host_least,
+      host_usable; // ... what the smallest of them needs on a node, and how much that has. Not of merged parts
+  i64 least_bytes;   // that a plan which is too large for devices needs at least; 0: none is
+  i64 one_device_ps; // of one step on one device, where that is faster than the best plan; else 0
+  u32 dealt;         // points that were left to applying them, in this part
+  u64 screened;      // fingerprint of all points, their plans and bounds, before any was applied
+  bool bound_failed; // a plan was faster than its measured bound, so these were not used: a bug
+  u64 time_ns;       // wall clock of the search
   // Of the best plan on devices of several kinds; nkinds 0: of one kind, or no plan was simulated whole
   u32 nkinds;
   const plan_kind *kinds;

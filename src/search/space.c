@@ -602,6 +602,18 @@ const char *space_devices(arena *a, const bounds *b, u32 ranks) {
   return sb_str(&t);
 }
 
+// Were replicas alone left, and is there nothing that would tell them apart?
+static bool no_replicas_here(points *sp) {
+  const choice_set *x = &sp->o->space.of[CHOICE_replicas];
+  bool one = x->all && machine_one_kind(sp->on, 0, sp->on->nranks);
+  for (choice_id id = 0; choice_is_degree(id); id++) one = one && may_be_one(&sp->o->space.of[id]);
+  if (!one) return false;
+  diag(sp->c, E_STRATEGY, x->at, "replicas=* is tried on devices of several kinds; the %u here are of one",
+       sp->ranks);
+  diag_hint(sp->c, "leave it out, or say which replicas: replicas=1x1+1x1");
+  return true;
+}
+
 bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const search_opts *o, u32 ranks,
                 search_result *r, schedule_files *files) {
   search_opts own = *o;
@@ -634,6 +646,7 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
     if (!choice_is_degree((choice_id)i) && o->space.of[i].said && choice_get((choice_id)i)->needs &&
         !says_default(&o->space.of[i], (choice_id)i))
       return unused(&sp, (choice_id)i, o->space.of[i].v[0]);
+  if (no_replicas_here(&sp)) return false;
   diag(c, E_NO_PLAN, (loc){0}, "no dp x tp x pp makes %u devices%s", ranks,
        o->pow2 && !pow2(ranks) ? ": that is no power of two" : "");
   if (o->pow2 && !pow2(ranks))

@@ -89,6 +89,47 @@ static bool anything(ctx *c, const strategy_set *said) {
   return false;
 }
 
+// ---- what cannot be together ----------------------------------------------------------------------------
+// Rows of the set that some plans cannot choose, left out: those that were not asked for and, where it is the degrees
+// that were not, those that were. False: there are none.
+static bool leave_out(strategy_set *x, const strategy_set *said) {
+  bool degrees = false, any = false;
+  for (choice_id k = 0; choice_is_degree(k); k++) degrees |= said->of[k].said;
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    if (!x->of[i].said || !choice_get((choice_id)i)->needs || (said->of[i].said && degrees)) continue;
+    x->of[i] = (choice_set){0}, any = true;
+  }
+  return any;
+}
+
+// No plan of the search has all that was told and asked. The best that has what any plan can have, with the rest as it
+// was said, is no plan, and why is the answer.
+static const search_point *contradiction(arena *a, const prog *src, const machine *m, const cost_opts *costs,
+                                         const search_opts *o, search_result *r, const strategy_set *said) {
+  const strategy_set all = o->space;
+  search_opts less = *o;
+  ctx *c = ctx_new();
+  search_point *p = NULL;
+  if (leave_out(&less.space, said)) search_run(c, a, src, m, costs, &less, r);
+  if (r->npoints) {
+    bool lacks = false;
+    p = NEW(a, search_point);
+    *p = (search_point){.s = nearest(r)->s, .state = SEARCH_IMPOSSIBLE, .stands = 1};
+    for (u32 i = 0; i < CHOICE_COUNT; i++) {
+      const choice_id id = (choice_id)i;
+      bool has = less.space.of[i].said || !all.of[i].n;
+      for (u32 k = 0; k < all.of[i].n && !has; k++) has = choice_same(all.of[i].v[k], p->s.of[i]);
+      if (has) continue;
+      p->s.of[i] = all.of[i].v[0], lacks = lacks || !choice_applies(id, &p->s, o->train);
+    }
+    *r = (search_result){.space = 1, .npoints = 1, .point = p, .batch = r->batch};
+    r->count[SEARCH_IMPOSSIBLE] = 1;
+    if (!lacks) p = NULL;
+  }
+  ctx_free(c);
+  return p;
+}
+
 bool search_why_not(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                     const search_opts *o, const search_result *r, const char *line, search_why *out) {
   strategy one;
@@ -104,10 +145,11 @@ bool search_why_not(ctx *c, arena *a, const prog *src, const machine *m, const c
   if (!search_run(c, a, src, m, costs, &narrow, &out->agree)) {
     u32 ended = 0;
     for (u32 i = 0; i < SEARCH_STATES; i++) ended += out->agree.count[i];
-    if (!ended) return false;
+    if (!ended) out->point = contradiction(a, src, m, costs, &narrow, &out->agree, &out->said);
+    if (!ended && !out->point) return false;
     diag_truncate(c, before); // that none fits is the answer
   }
-  out->point = nearest(&out->agree);
+  if (!out->point) out->point = nearest(&out->agree);
   find_known(r, out);
   search_look_at(a, src, m, costs, o, &r->point[0].s, &out->winner);
   search_look_at(a, src, m, costs, o, &out->point->s, &out->asked);

@@ -387,6 +387,7 @@ typedef struct {
 typedef struct {
   i64 makespan_ps, peak_bytes;
   i64 period_ps;       // time per step in steady state, of a training step; else the makespan
+  i64 host_bytes;      // of the node that lacks most host memory
   i64 host_over_bytes; // the most that a node holds beyond its host memory; 0: none does
   i64 over_bytes;      // the most that a rank holds beyond what its device leaves usable; below 0: all fit
   double utilisation, comm, bubble; // as in sim_result

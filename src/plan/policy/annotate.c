@@ -686,7 +686,7 @@ static bool price(const work *w, candidate *x) {
   arena *tmp = arena_new();
   sim_pipe_result r;
   const bool ok = plan_price_whole(w->pl, x->pn, w->o->k, tmp, &so, &r);
-  if (ok) x->ps = r.period_ps, x->over = MAX(r.over_bytes, 0);
+  if (ok) x->ps = r.period_ps, x->over = MAX(MAX(r.over_bytes, r.host_over_bytes), 0);
   arena_free(tmp);
   return ok;
 }

@@ -346,7 +346,9 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   pn->axes[AXIS_tp - 1].shares = strategy_shares_at(a, s, CHOICE_tp_shares, 0);
   pn->meshes[0] = (plan_mesh){
       .name = sym_of(c, "m"), .naxes = 3, .axis = {AXIS_pp, AXIS_dp, AXIS_tp}, .first = s->skip.n};
-  if (s->places.nparts) {
+  bool inorder = true;
+  for (u32 q = 0; q < s->places.nparts; q++) inorder = inorder && strategy_block(s, q) == q;
+  if (!inorder) {
     const u32 block = s->dp.n * s->tp.n, n = s->pp.n * block;
     u32 *rank = NEWN(a, u32, n);
     for (u32 r = 0; r < n; r++) rank[r] = s->skip.n + strategy_block(s, r / block) * block + r % block;
@@ -413,6 +415,7 @@ plan *policy_hybrid(planner *pl, arena *a, const hybrid_opts *o) {
     return NULL;
   if (!made_up) policy_replicas(a, pn, &own.s, file);
   if (!made_up && !policy_unrolled(c, a, pn, &own)) return NULL;
+  plan_drop_ways(pl, pn);
   strategy said = o->s; // with the numbers that `auto` stands for
   said.layers = own.s.layers, said.dp_shares = own.s.dp_shares, said.tp_shares = own.s.tp_shares;
   said.places = own.s.places, said.v = own.s.v;

@@ -36,7 +36,7 @@ static bool has_host(ctx *c, const machine *m, loc at) {
   for (u32 k = 0; k < m->nnode_kinds; k++) {
     const node_kind *nk = &m->node_kind[k];
     if (nk->host_bytes && nk->host.shape != LINK_NONE) continue;
-    diag(c, E_STRATEGY, at, "offload: the machine %s does not say %s", sym_str(c, m->name),
+    diag(c, E_STRATEGY, at, "offload: the machine %s does not say %s", sym_str(m->c, m->name),
          nk->host_bytes ? "how its devices reach host memory" : "how much host memory its nodes have");
     diag_hint(c, "add `host: {bandwidth: 16 GB/s, memory: 512 GiB}` to its nodes, or `pcie=16GB/s "
                  "hostmem=512GiB` to --machine");

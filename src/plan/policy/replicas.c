@@ -135,8 +135,8 @@ static double time_of(dealing *d, const u32 *micro) {
   sim_pipe_result r;
   double ps = INFINITY;
   if (pn && (run_stages(d, tmp, pn, &r) || plan_price_whole(d->pl, pn, d->o->k, tmp, &priced, &r))) {
-    const bool over =
-        h.memory_bytes > 0 ? r.peak_bytes > h.memory_bytes : !h.memory_bytes && r.over_bytes > 0;
+    const bool over = h.memory_bytes > 0 ? r.peak_bytes > h.memory_bytes
+                                         : !h.memory_bytes && MAX(r.over_bytes, r.host_over_bytes) > 0;
     ps = (double)r.makespan_ps * (over ? 1e6 : 1);
   }
   arena_free(tmp);

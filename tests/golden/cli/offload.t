@@ -188,3 +188,28 @@ error[E0602]: hostmem: '0' has no unit; an amount of bytes is needed
      |               ^
   hint: write 1 GiB or GB
 [1]
+## A search says which memory it was.
+$ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=states+params tp=2'
+error[E0506]: no plan can run: of 18, 18 too large for 921 MiB of host memory
+  note: the smallest needs at least 1.39 GiB of host memory on a node
+  hint: offload less (offload=none), or use nodes with more host memory: --machine '... hostmem=2GiB'
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+[1]
+$ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'tp=2 mb=1 recompute=none offload=states'
+error[E0506]: the plan cannot run: it needs more than 921 MiB of host memory on a node
+  note: it needs at least 950 MiB of host memory on a node
+  hint: offload less (offload=none), or use nodes with more host memory: --machine '... hostmem=2GiB'
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+[1]
+$ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=none,states+params tp=2 mb=1' --top 1 --why 'offload=states' | grep -E '^certificate|host memory'
+certificate  6 plans: 1 fit, 1 too large, 4 too slow, 0 impossible, 0 equal to another;
+             1 of the too large ones fit the devices, but not the 921 MiB of host memory of a node
+too large  950 MiB of the 921 MiB of host memory of a node: 28.8 MiB more than there is
+## What a machine does not say, in a search.
+$ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --machine '1x2 v100' --strategy 'dp=2 pp=1 tp=1 mb=1 recompute=none zero=0 offload=params'
+error[E0506]: the plan is impossible
+  note: offload: the machine 1x2 v100 does not say how much host memory its nodes have
+  hint: add `host: {bandwidth: 16 GB/s, memory: 512 GiB}` to its nodes, or `pcie=16GB/s hostmem=512GiB` to --machine
+[1]
+$ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --machine '1x2 v100' --strategy 'dp=2 pp=1 tp=1 mb=1 offload=none' --why offload=params | grep '^impossible'
+impossible  offload: the machine 1x2 v100 does not say how much host memory its nodes have

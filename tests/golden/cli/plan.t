@@ -133,6 +133,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "fit": N,
   "simulated": N,
   "ruled_out_by_memory": N,
+  "too_large_for_host": N,
   "ruled_out_by_time": N,
   "impossible": N,
   "equal": N,
@@ -193,6 +194,7 @@ $ heddle plan mlp-xs:layers=8,hidden=1009 --batch 1 --machine '1x2 v100' --memor
   "fit": 1,
   "simulated": 1,
   "ruled_out_by_memory": 0,
+  "too_large_for_host": 0,
   "ruled_out_by_time": 0,
   "impossible": 2,
   "equal": 0,
@@ -355,6 +357,31 @@ winner   dp=2 tp=4 pp=1
 asked    dp=2 tp=4 pp=1
          the best of 84 plans with mb=1
          which is the winner
+
+what would help         on the path  10 % better
+## The rows above the step add up to it.
+$ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 pp=4' --json | sed -n '/"why_time"/,/\]/p' | sed -nE 's/.*"what": "([^"]*)", "winner_ps": ([0-9]+), "asked_ps": ([0-9]+).*/\1;\2;\3/p' | awk -F';' '$1 == "step" {print s - $2, t - $3; exit} {s += $2; t += $3}'
+0 0
+## What cannot be together is the answer, not a refusal.
+$ heddle plan gpt2:layers=2,hidden=64,heads=4 --batch 8 --seq 16 --train --machine '1x4 v100' --top 1 --strategy zero=1 --why tp=4 | sed -n '/^why not/,/^what would/p'
+why not     tp=4
+winner      dp=1 tp=4 pp=1
+asked       dp=1 tp=4 pp=1 zero=1
+impossible  zero=1 needs dp > 1; got dp=1
+
+what would help         on the path  10 % better
+$ heddle plan gpt2:layers=2,hidden=64,heads=4 --batch 8 --seq 16 --train --machine '1x4 v100' --top 1 --strategy sp --why dp=4 | sed -n '/^why not/,/^what would/p'
+why not     dp=4
+winner      dp=2 tp=1 pp=2
+asked       dp=4 tp=1 pp=1 sp
+impossible  sp needs tp > 1; got tp=1
+
+what would help         on the path  10 % better
+$ heddle plan gpt2:layers=2,hidden=64,heads=4 --batch 8 --seq 16 --train --machine '1x4 v100' --top 1 --strategy tp=4 --why 'zero=1 recompute=full' | sed -n '/^why not/,/^what would/p'
+why not     zero=1 recompute=full
+winner      dp=1 tp=4 pp=1
+asked       dp=1 tp=4 pp=1 zero=1 recompute=full
+impossible  zero=1 needs dp > 1; got dp=1
 
 what would help         on the path  10 % better
 $ heddle plan mlp-xs:layers=4 --batch 64 --train --machine laptop --top 1 --why 'dp=4 mb=1 zero=1' | sed -n '/^why not/,/^time on/p'

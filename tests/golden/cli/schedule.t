@@ -714,7 +714,6 @@ $ heddle sim gpt2 --batch 8 --train --machine "1x4 v100" --strategy "pp=2 mb=4 o
 error[E0503]: deadlock: no place can run its next task
   note: place 0 waits after 0F1 (task 2 of 8) to be received by 1F1, task 3 of place 1
   note: place 1 waits after 1B0 (task 2 of 8) to be received by 0B0, task 3 of place 0
-  hint: it runs with depth=1, room for that many messages in every buffer
   hint: buffers=unbounded lets senders go on
 [1]
 $ heddle sim gpt2 --batch 8 --train --machine "1x4 v100" --strategy "pp=2 v=2 mb=4 schedule=interleaved overlap=none buffers=rendezvous" 2>&1 | head -3

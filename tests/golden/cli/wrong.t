@@ -505,6 +505,44 @@ error[E0509]: tp: one value is needed here, not 2
      | ^
   hint: several values are for the --strategy of `heddle plan`
 [2]
+$ heddle plan mlp-xs --machine laptop --memory-limit 5000000
+error[E0602]: --memory-limit: '5000000' has no unit; an amount of bytes is needed
+  hint: write 5000000 B
+[1]
+$ heddle plan mlp-xs --machine laptop --memory-limit 28
+error[E0602]: --memory-limit: '28' has no unit; an amount of bytes is needed
+  hint: write 28 GiB or GB
+[1]
+$ heddle plan mlp-xs --machine laptop --memory-limit -1B
+error[E0602]: --memory-limit: '-1B' is negative
+  hint: write 1B
+[1]
+$ heddle plan gpt2:layers=4 --batch 16 --seq 128 --train --machine '1x4 v100' --strategy 'dp=1 tp=1 pp=1 replicas=*'
+error[E0509]: replicas=* is tried on devices of several kinds; the 4 here are of one
+  --> --strategy:1:16
+   1 | dp=1 tp=1 pp=1 replicas=*
+     |                ^
+  hint: leave it out, or say which replicas: replicas=1x1+1x1
+[2]
+## A strategy says how many devices it has.
+$ heddle sim mlp-xs:hidden=8 --batch 8 --strategy dp=4 --machine dgx-2 --devices 2
+error[E0509]: --devices 2, but the strategy has 4 ranks
+  hint: --devices 4, or a strategy with dp x tp x pp = 2
+[2]
+$ heddle verify mlp-xs:hidden=8 --batch 8 --strategy dp=4 --machine '1x4 v100' --devices 99
+error[E0501]: --devices 99, but the machine has 4
+  hint: --devices 4, or a larger machine
+[1]
+$ heddle sim mlp-xs:hidden=8 --batch 8 --machine dgx-2 --devices 2
+error[E0509]: --devices 2, but the strategy has 1 rank
+  hint: --devices 1, or a strategy with dp x tp x pp = 2
+[2]
+$ heddle sim mlp-xs:hidden=8 --batch 8 --strategy dp=4 --machine dgx-2 --devices 4 | sed -n 2p
+plan           dp=4 tp=1 pp=1
+$ heddle plan mlp-xs --strategy dp=4 --machine '1x4 v100' -o p.yaml >other.txt; heddle sim mlp-xs --plan p.yaml --machine '1x4 v100' --devices 2
+error[E0801]: --devices cannot be combined with --plan: the plan file decides it
+  hint: leave it out, or edit the plan file (docs/plans.md)
+[2]
 $ heddle plan mlp-xs --machine laptop --why 'dp=2 tp=3'
 error[E0509]: tp=3 is impossible on 4 devices: dp x tp x pp must be 4
   --> --why:1:6
@@ -790,7 +828,7 @@ error[E0506]: no dp x tp x pp makes 4 devices
 $ heddle plan mlp-xs --batch 6 --machine laptop --strategy "dp=4 dp.shares=equal"
 error[E0506]: the plan is impossible
   note: batch 6 is not divisible by dp=4
-  hint: choose degrees and microbatches that divide the batch, the heads and the layers
+  hint: choose a batch that is a multiple of 4, or dp.shares=2/2/1/1
 [1]
 ## What does not fit is shown all the same.
 $ heddle sim gpt3-2.7b --batch 16 --train --optimizer adam --data 2 --machine dgx-2 > /dev/null
@@ -1049,12 +1087,14 @@ mine.plan
 ok.plan
 operators.so
 operators_wrong.so
+other.txt
+p.yaml
 tests
 two.txt
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=1001 --seq 16 --batch 4 --machine dgx-2 --devices 5 --strategy "dp=1 tp=5 pp=1 mb=1"
 error[E0506]: the plan is impossible
   note: attn.qkv of 64 x 192 cannot be split 5 ways: 192 = 3 x 4 x 16, and 4 is not divisible by 5
-  hint: choose degrees and microbatches that divide the batch, the heads and the layers
+  hint: tp=4
 [1]
 $ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4 --microbatches 1
 error[E0506]: the plan cannot run: it needs more than 3.60 GiB of memory
