@@ -324,6 +324,7 @@ void report_search(report *r, arena *a, const search_about *about, const search_
                    const search_result *s) {
   report_fact(r, "model", "model", cell_text(about->model));
   report_fact(r, "parameter_dtypes", "weights", cell_text(about->types));
+  report_dropout(r, about->model, o->train);
   report_fact(r, "machine", "machine", cell_text(about->machine));
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, about->ranks));
   report_fact(r, "batch", "batch", s->batch ? cell_i(CELL_INT, s->batch) : cell_none());

@@ -355,6 +355,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   if (weights)
     report_line(r, "weights", "%s%s%s", weights, states ? ", the optimizer's states " : "",
                 states ? states : "");
+  report_dropout(r, of->model, s->ncarried > 0);
   report_fact(r, "parameter_dtypes", NULL, cell_text(weights));
   report_fact(r, "state_dtypes", NULL, cell_text(states));
   report_fact(r, "machine", "machine", cell_text(machine_title(a, m)));

@@ -79,6 +79,7 @@ time per step   580.8 ms
 $ heddle plan mbart-large:layers=2,hidden=64,heads=4,vocab=65536 --batch 8 --seq 64 --train --machine '1x4 v100' --strategy "pp=4 mb=8 recompute=none schedule=1f1b,interlaced,interlaced-block"
 model         mbart-large:layers=2,hidden=64,heads=4,vocab=65536
 weights       f32
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       1x4 v100
 ranks         4
 batch         8

@@ -1,6 +1,7 @@
 $ heddle plan bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --top 3 --threads 1
 model         bert-large
 weights       f32
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       1x4 v100 + 1x4 a100 ib=100Gb/s
 ranks         8
 batch         256
@@ -34,6 +35,7 @@ $ heddle sim bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 -
 model           bert-large
 plan            dp=8 tp=1 pp=1 mb=2 dp.shares=7x4/9x4
 weights         f32
+dropout         none; with it more activations are kept (docs/commands.md)
 machine         1x4 v100 + 1x4 a100 ib=100Gb/s
 ranks           8
 time per step   2.960 s
@@ -52,7 +54,6 @@ place  ranks  computes  communicates   idle  peak memory
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable
 v100        4  28 samples         43.8 %    95.8 %         4.2 %  0.0 %     20.2 GiB  28.8 GiB
-a100        4  36 samples         56.2 %    93.9 %         4.2 %  1.9 %     25.2 GiB  72.0 GiB
 $ heddle sim gpt2-xl --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=8 mb=8 layers=auto" | sed -n 2p
 plan            dp=1 tp=1 pp=8 mb=8 layers=7/7/5/6/6/7/7/3 places=5/6/1/2/3/7/8/4
 $ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=4 mb=8 layers=whale" | sed -n 2p
@@ -275,13 +276,13 @@ error[E0901]: dp.shares adds up to 1048577; at most 1048576 are possible
    1 | dp=2 dp.shares=1048576/1
      |      ^
 [1]
-$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=auto" | sed -n "2p;8p"
+$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=auto" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=9/9/23/23
-time per step   183.9 ms
-$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1" | sed -n "2p;8p"
+schedule        1f1b
+$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1
-time per step   261.2 ms
-$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=auto" | sed -n "2p;8p"
+schedule        1f1b
+$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=auto" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=3/3/5/5
 time per step   477.0 ms
 $ heddle sim llama2-7b --dtype f16 --batch 64 --train --strategy "pp=2 dp=2 tp=2 mb=32 zero=1 layers=16/16 places=2/1" --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" | sed -n "2p;6p;8p;17p"
@@ -374,6 +375,7 @@ error[E0901]: tp.stages: a place has dp x tp = 4294967296 ranks; at most 1048576
 $ heddle plan bert-large --machine "1x4 v100 + 1x4 a100" --batch 256 --train --top 1
 model         bert-large
 weights       f32
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       1x4 v100 + 1x4 a100
 ranks         8
 batch         256
@@ -416,6 +418,7 @@ warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is se
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --top 2 --threads 1
 model         gpt2
 weights       f32
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s
 ranks         6
 batch         32
@@ -614,10 +617,10 @@ $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v
                1.00x the time, limited by bubble
                11 simulated, 0 ruled out by bounds on memory, 2 on time
 ## Replicas of different make-up: microbatches by speed, the result of one device, and a search.
-$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 dp.shares=auto" | sed -n "2p;6,7p;/^place/,/^a100/ p"
+$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 dp.shares=auto" | sed -n "2p;7,8p;/^place/,/^a100/ p"
 plan            dp=1 tp=1 pp=1 replicas=2x2+1x2 mb=12 dp.shares=7/5
+ranks           6
 layers          13/11
-time per step   2.099 s
 place  ranks  computes  communicates    idle  peak memory
     0  0-1      77.5 %         3.8 %  18.8 %     6.63 GiB
     1  2-3      77.4 %         3.3 %  19.3 %     3.66 GiB
@@ -632,6 +635,7 @@ verdict    equal: the plan computes what the model computes
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=* recompute=none mb=6,12" --top 5 --threads 1
 model         gpt2
 weights       f32
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       2x2 v100 + 1x2 a100 ib=100Gb/s
 ranks         6
 batch         48
@@ -850,8 +854,8 @@ warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is se
 winner       dp=2 tp=1 pp=1 skip=2
              computes 98.6 % of the time, communicates 1.4 %, idles 0.0 %; MFU 72.6 %; needs 2.11 GiB on the fullest device
 next         dp=2 tp=1 pp=1 zero=2 skip=2
-$ heddle sim bert-large:layers=2 --batch 16 --train --machine '1x2 v100 + 1x2 a100 ib=100Gb/s' --strategy dp=4 | sed -n 4p
-machine         1x2 v100 + 1x2 a100 ib=100Gb/s
+$ heddle sim bert-large:layers=2 --batch 16 --train --machine '1x2 v100 + 1x2 a100 ib=100Gb/s' --strategy dp=4 | sed -n 5p
+dropout         none; with it more activations are kept (docs/commands.md)
 $ heddle machines 'laptop*2' | sed -n 5,6p
 warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is sent from one node to another
   --> --machine:1:1

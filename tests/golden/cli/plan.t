@@ -244,6 +244,7 @@ impossible   12 such as dp=1 tp=1 pp=4 mb=8 schedule=interlaced overlap=none:
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 pp=4' --what-if
 model         gpt2:layers=4
 weights       f16
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       1x8 v100
 ranks         8
 batch         16

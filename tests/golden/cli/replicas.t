@@ -20,14 +20,14 @@ $ heddle verify examples/batchnorm.heddle --train --strategy "replicas=1x1+1x1x2
 plan        dp=1 tp=1 pp=1 replicas=1x1+1x1x2 mb=2 bn=sync
 verdict     equal: the plan computes what the model computes
 ## Chunks of the one that has stages, layers by time; microbatches of one size.
-$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 v=2 schedule=interleaved dp.shares=auto" | sed -n "2p;6,7p"
+$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 v=2 schedule=interleaved dp.shares=auto" | sed -n "2p;7,8p"
 plan            dp=1 tp=1 pp=1 replicas=2x2+1x2 mb=12 v=2 schedule=interleaved dp.shares=2/1
+ranks           6
 layers          6/6/7/5
-time per step   2.074 s
-$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mbs=8 dp.shares=7/5" | sed -n "2p;6,7p"
+$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mbs=8 dp.shares=7/5" | sed -n "2p;7,8p"
 plan            dp=1 tp=1 pp=1 replicas=2x2+1x2 mb=12 dp.shares=7/5
+ranks           6
 layers          13/11
-time per step   2.099 s
 ## States lie on the first replica; gradients, and copies of weights, in pieces on the data ranks of each.
 $ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --optimizer adam --strategy "replicas=1x1x4+1x1x2 mb=6 zero=0" | sed -n "/^ranks  param/,/^$/ p"
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
