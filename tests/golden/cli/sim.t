@@ -527,7 +527,6 @@ warning[W0101]: zero=1 changes nothing: the optimizer has no states
 2
 ## Unlike devices, and a network that is said once
 $ heddle sim bert-large --machine "1x8 v100 + 1x8 p100 ib=50Gb/s" --batch 512 --train --strategy "dp=16 mb=4" | sed -n '5,22p'
-dropout         none; with it more activations are kept (docs/commands.md)
 machine         1x8 v100 + 1x8 p100 ib=50Gb/s
 ranks           16
 time per step   5.832 s
@@ -545,5 +544,6 @@ place  ranks  computes  communicates    idle  peak memory
     0  0-15     76.5 %         4.8 %  18.7 %     12.6 GiB
 
 device  ranks  each gets   share of work  computes  communicates    idle  peak memory    usable
+v100        8  32 samples         50.0 %    57.8 %         4.8 %  37.4 %     12.6 GiB  28.8 GiB
 $ for s in "mb=4" "mb=4 recompute=full" "pp=4 mb=4 layers=equal" "pp=4 mb=4 layers=equal recompute=full"; do heddle sim gpt2:layers=8 --batch 8 --train --machine '1x4 a100' --strategy "$s" --json | sed -n 's/^  "time_ps": //p'; done | tr -d ',' | paste -sd ' ' | awk '{printf "%.1f ms for (K + P - 1) of the %.1f ms that a stage computes again\n", ($4 - $3) / 1e9, ($2 - $1) / 16e9}'
 47.1 ms for (K + P - 1) of the 6.7 ms that a stage computes again
