@@ -174,7 +174,7 @@ error[E0501]: found.csv has 4 places, but pp=2
   --> --strategy:1:11
    1 | pp=2 mb=8 schedule=found.csv
      |           ^
-  hint: pp=4
+  hint: pp=4 mb=8
 [1]
 $ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x8 v100' --strategy "pp=4 tp=2 tp.stages=1/1/2/2 mb=8 schedule=found.csv"
 error[E0509]: tp.stages=1/1/2/2 does not go with schedule=found.csv: what lies on all places is split alike on each
