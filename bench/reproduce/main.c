@@ -1,5 +1,5 @@
 // main.c - published figures beside ours. Arguments choose: best, golden, grids, distsim, whale, sailor, amp,
-// planners, dpro, materialise, superscaler; none: all. What needs data that is not there is skipped and says so. The last line sums up; the
+// planners, dpro, materialise, superscaler, megatron; none: all. What needs data that is not there is skipped and says so. The last line sums up; the
 // exit status is 0 also where a demand is missed: these are findings, not tests.
 #include "reproduce.h"
 
@@ -17,7 +17,8 @@ int main(int argc, char **argv) {
               {"planners", reproduce_planners},
               {"dpro", reproduce_dpro},
               {"materialise", reproduce_materialise},
-              {"superscaler", reproduce_superscaler}};
+              {"superscaler", reproduce_superscaler},
+              {"megatron", reproduce_megatron}};
   ctx *c = ctx_new();
   verdict v = {0};
   for (u32 i = 0; i < COUNT_OF(part); i++) {

@@ -81,4 +81,5 @@ void reproduce_dpro(ctx *c, verdict *v);        // dPRO's memory passes
 void reproduce_materialise(ctx *c, verdict *v); // SuperScaler's ways of communicating
 void reproduce_superscaler(ctx *c, verdict *v); // its models and systems
 void reproduce_planners(ctx *c, verdict *v);    // plans of Metis and HARP
+void reproduce_megatron(ctx *c, verdict *v);    // Megatron-LM's iteration times
 #endif

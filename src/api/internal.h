@@ -35,7 +35,7 @@ struct heddle_program {
   const plan_given *given;             // by that plan, where devices are of several kinds; NULL: not known
   front_extents extents;               // that an ONNX file leaves open
   bool told;                           // what a plan takes for granted
-  bool default_batch;                  // of a built-in model, not the user's choice
+  bool default_batch, default_dtype;   // of a built-in model, not the user's choice
 };
 struct heddle_machine {
   object o;
@@ -157,6 +157,7 @@ bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out);
 bool search_options_read(ctx *c, arena *a, const heddle_search_options *o, search_opts *s);
 // Simulating a plan tells; a search prices thousands, on threads.
 void search_quiet(void *arg, const cost_event *e, double factor);
+void search_tell_dtype(const heddle_program *p, const machine *m, const search_opts *o); // a warning
 
 // ---- run.c ----------------------------------------------------------------------------------------------
 eval_rank *run_rank(heddle_run *r);

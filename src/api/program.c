@@ -113,7 +113,10 @@ static bool fits(ctx *c, front_kind kind, const char *model, const heddle_load_o
   for (u32 k = 0; kind != FRONT_FAMILY && k < COUNT_OF(own); k++) {
     if (!own[k].given || own[k].for_file) continue;
     diag(c, E_USAGE, (loc){0}, "--%s applies to built-in models only; a file has its own", own[k].name);
-    if (kind == FRONT_ONNX) diag_hint(c, "--dim NAME=N binds the open extents of an ONNX model");
+    if (!strcmp(own[k].name, "dtype"))
+      diag_hint(c, "leave out --dtype; export the model in the type that it is to be trained in");
+    else if (kind == FRONT_ONNX && !strcmp(own[k].name, "seq"))
+      diag_hint(c, "--dim NAME=N binds the open extents of an ONNX model");
     return false;
   }
   if (kind == FRONT_ONNX || (!o->ndims && !o->nfix)) return kind != FRONT_FAMILY || fits_family(c, model, o);
@@ -189,6 +192,7 @@ static heddle_program *open_model(heddle_session *s, const char *model, const he
   if (!p) return NULL;
   p->extents = extents;
   p->default_batch = !o->batch && front_kind_of(model) == FRONT_FAMILY;
+  p->default_dtype = !o->dtype && front_kind_of(model) == FRONT_FAMILY;
   return p;
 }
 

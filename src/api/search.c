@@ -38,6 +38,33 @@ static void tell_batch(const heddle_program *p, const search_opts *o, u32 device
   diag_hint(c, "--batch %u, or what you train with", devices);
 }
 
+static double weights_of(const prog *p) {
+  const func_info *f = func_get(p, p->main);
+  double n = 0;
+  for (u32 i = 0; i < f->nparams; i++) {
+    const type_info *t = val_type(p, f, i + 1);
+    if (f->params.v[i].r == ROLE_WEIGHT && !t->tuple) n += (double)shape_elems(&t->s);
+  }
+  return n;
+}
+
+// Nobody asked for f32 either, in which hardly anybody trains a large model.
+void search_tell_dtype(const heddle_program *p, const machine *m, const search_opts *o) {
+  enum { LARGE = 1000000000, FASTER = 3 };
+  ctx *c = p->p->c;
+  if (!p->default_dtype || !o->train || weights_of(p->p) <= LARGE) return;
+  for (u32 k = 0; k < m->nkinds; k++) {
+    const device_kind *d = &m->kind[k];
+    const dtype half = d->rate[DT_BF16] > 0 ? DT_BF16 : DT_F16;
+    if (d->rate[half] < FASTER * d->rate[DT_F32]) continue;
+    diag(c, W_DTYPE, func_get(p->p, p->p->main)->where,
+         "no --dtype given: %s is trained in f32, in which %s has %.4g TFLOP/s; in %s it has %.4g", p->name,
+         sym_str(c, d->name), d->rate[DT_F32] * 1e-12, dtype_name(half), d->rate[half] * 1e-12);
+    diag_hint(c, "--dtype %s", dtype_name(half));
+    return;
+  }
+}
+
 static void describe_best(heddle_search *f) {
   const prog *p = f->p->p;
   f->about = (search_about){.model = f->p->name,
@@ -71,6 +98,7 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
   if (search_options_read(c, f->o.a, o, &f->so)) {
     if (!f->so.batch) f->so.batch = program_batch(p->p);
     tell_batch(p, &f->so, f->so.ranks ? f->so.ranks : m->m->nranks);
+    search_tell_dtype(p, m->m, &f->so);
     program_tell_batchnorm(p, &f->so.space);
     const bool found = search_run(c, f->o.a, p->p, m->m, &costs, &f->so, &f->r);
     describe_best(f);

@@ -179,24 +179,25 @@ static const struct {
   const char *kind;
   void (*make)(fam *m);
   i64 batch;
+  bool dropout; // trained with dropout by its authors, between layers at least
 } kinds[] = {
-    {"mlp", fam_mlp, 512},
-    {"gpt", fam_gpt, 8},
-    {"moe", fam_moe, 8},
-    {"bert", fam_bert, 8},
-    {"llama", fam_llama, 8},
-    {"llama3", fam_llama, 8},
-    {"t5", fam_t5, 8},
-    {"m6", fam_m6, 8},
-    {"m6moe", fam_m6, 8},
-    {"gnmt", fam_gnmt, 8},
-    {"vit", fam_vit, 8},
-    {"resnet", fam_resnet, 8},
-    {"vgg", fam_vgg, 8},
-    {"inception", fam_inception, 8},
-    {"mbart", fam_mbart, 8},
-    {"swin", fam_swin, 8},
-    {"evoformer", fam_evoformer, 8},
+    {"mlp", fam_mlp, 512, false},
+    {"gpt", fam_gpt, 8, true},
+    {"moe", fam_moe, 8, true},
+    {"bert", fam_bert, 8, true},
+    {"llama", fam_llama, 8, false},
+    {"llama3", fam_llama, 8, false},
+    {"t5", fam_t5, 8, true},
+    {"m6", fam_m6, 8, true},
+    {"m6moe", fam_m6, 8, true},
+    {"gnmt", fam_gnmt, 8, true},
+    {"vit", fam_vit, 8, true},
+    {"resnet", fam_resnet, 8, false},
+    {"vgg", fam_vgg, 8, false},
+    {"inception", fam_inception, 8, false},
+    {"mbart", fam_mbart, 8, true},
+    {"swin", fam_swin, 8, false},
+    {"evoformer", fam_evoformer, 8, true},
 };
 
 static const front_row *row_find(ctx *c, const char *name, size_t n) {
@@ -305,6 +306,18 @@ static bool row_check(ctx *c, const front_row *r) {
     return false;
   }
   return true;
+}
+
+bool front_lacks_dropout(const char *name) {
+  const size_t n = strcspn(name, ":");
+  if (front_kind_of(name) != FRONT_FAMILY) return false;
+  for (u32 i = 0; i < COUNT_OF(rows); i++) {
+    if (strlen(rows[i].name) != n || memcmp(rows[i].name, name, n)) continue;
+    u32 k = 0;
+    while (strcmp(kinds[k].kind, rows[i].kind)) k++;
+    return kinds[k].dropout;
+  }
+  return false;
 }
 
 static bool seq_check(ctx *c, const front_row *r, i64 seq) {

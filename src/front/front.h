@@ -70,6 +70,8 @@ typedef struct {
       recycle;
 } front_row;
 const front_row *front_family_get(u32 index);
+// Is that a built-in model whose authors train it with dropout? Built-in models have none.
+bool front_lacks_dropout(const char *path_or_name);
 
 // One serialized TensorProto (test data files); elements are viewed in `bytes` where possible, else copied to
 // `a`.

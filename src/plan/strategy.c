@@ -657,6 +657,14 @@ static bool settle_chunks(ctx *c, const strategy_set *set, bool train, strategy 
   return false;
 }
 
+// A file says all of its figures; if it cannot be read, that is told when it is used.
+static const char *what_file_needs(ctx *c, arena *a, const char *path, const char *otherwise) {
+  const u32 before = diag_count(c);
+  const sched *file = sched_read(c, a, path, (loc){0});
+  diag_truncate(c, before);
+  return file ? arena_printf(a, "add %s", sched_choices(a, file)) : otherwise;
+}
+
 bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, strategy *s) {
   const strategy *dflt = strategy_defaults();
   if (!strategy_settle_replicas(c, set, s) || !settle_chunks(c, set, train, s)) return false;
@@ -668,7 +676,9 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
     strbuf one = {.a = a};
     choice_say(id, s->of[i], &one);
     diag(c, E_STRATEGY, said_at(set, id), "%s %s", sb_str(&one), choice_lacks(a, id, s, train));
-    diag_hint(c, "%s, or leave out %s", what_it_needs(a, id, s, train), choice_get(id)->name);
+    const char *add = what_it_needs(a, id, s, train);
+    if (choice_file(s->of[i])) add = what_file_needs(c, a, choice_file(s->of[i]), add);
+    diag_hint(c, "%s, or leave out %s", add, choice_get(id)->name);
     arena_free(a);
     return false;
   }

@@ -96,6 +96,7 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
                  const search_auto *s) {
   report_fact(r, "model", "model", cell_text(about->model));
   report_fact(r, "parameter_dtypes", "weights", cell_text(about->types));
+  report_dropout(r, about->model, o->train);
   report_fact(r, "machine", "machine", cell_text(about->machine));
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, about->ranks));
   report_fact(r, "batch", "batch", o->batch ? cell_i(CELL_INT, o->batch) : cell_none());

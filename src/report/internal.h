@@ -17,6 +17,8 @@ struct report {
   VEC(part) parts;
 };
 
+// "WHO 12.3 % more", or of twice and above "WHO 175 times that"; times: of what was told before.
+const char *report_beyond(arena *a, const char *who, double times);
 // kinds.c: what the devices of each kind get and do
 void report_kinds(report *r, const plan_kind *v, u32 n);
 

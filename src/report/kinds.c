@@ -1,12 +1,23 @@
 // kinds.c - the table of the kinds of devices that a plan is on: what each of them gets and does.
 #include "report/internal.h"
 
+const char *report_beyond(arena *a, const char *who, double times) {
+  strbuf b = {.a = a};
+  const cell more = cell_x(CELL_SHARE, times - 1);
+  sb_fmt(&b, "%s ", who);
+  if (times >= 2)
+    sb_fmt(&b, "%.3g times that", times);
+  else
+    cell_print(&more, &b), sb_put(&b, " more");
+  return sb_str(&b);
+}
+
 void report_kinds(report *r, const plan_kind *v, u32 n) {
   static const column all[] = {{"device", "device"},        {"ranks", "ranks"},
                                {"gets", "each gets"},       {"work", "share of work"},
                                {"utilisation", "computes"}, {"communication", "communicates"},
                                {"bubble", "idle"},          {"peak_bytes", "peak memory"},
-                               {"usable_bytes", "usable"},  {"one_more", "bound with one more"}};
+                               {"usable_bytes", "usable"},  {"one_more", "gain of one more, at most"}};
   column *cols = arena_dup(r->a, all, sizeof all);
   bool told = n > 1, some = false; // of one kind the rest of the report says it
   for (u32 k = 0; k < n; k++) told = told && v[k].gets, some |= v[k].one_more > 0;

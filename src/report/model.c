@@ -123,6 +123,11 @@ static void put_values(report *r, arena *a, const prog *p) {
   }
 }
 
+void report_dropout(report *r, const char *model, bool train) {
+  if (train && model && front_lacks_dropout(model))
+    report_line(r, "dropout", "none; with it more activations are kept (docs/commands.md)");
+}
+
 const char *report_types(arena *a, const prog *p, role of) {
   const func_info *m = func_get(p, p->main);
   bool used[DT_COUNT] = {0};

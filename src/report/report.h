@@ -79,6 +79,8 @@ void report_print(const report *r, bool as_json, strbuf *b);
 // show (model.c). open: extents that its file leaves open, NULL if there are none
 void report_model(report *r, arena *a, const prog *p, const char *name, const front_extents *open);
 const char *report_types(arena *a, const prog *p, role of); // of main's parameters: "f16, f32"; NULL: none
+// One line where a built-in model is trained that others train with dropout.
+void report_dropout(report *r, const char *model, bool train);
 // Of one run, by the laws: what ranks do alike is counted once. again: of them, recomputation.
 double report_flops(const prog *p, double *again);
 // Of a step of a program on the ranks of its meshes: arithmetic but for recomputation, over the peak of the

@@ -112,15 +112,15 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
                 ranks, (long long)s->batch);
   report_fact(r, "spread_ps", NULL, s->spread_ps ? cell_i(CELL_PS, s->spread_ps) : cell_none());
   if (s->spread_ps && s->spread_ps < w->time_ps) // layers that suit different kinds may be faster apart
-    report_line(r, "no waiting", "%s, if no device ever waited for another one: the winner takes %s more",
+    report_line(r, "without waits", "%s, if no device ever waited for another one: %s",
                 text_of(a, cell_i(CELL_PS, s->spread_ps)),
-                text_of(a, cell_x(CELL_SHARE, (double)w->time_ps / (double)s->spread_ps - 1)));
+                report_beyond(a, "the winner takes", (double)w->time_ps / (double)s->spread_ps));
   for (u32 k = 0; k < s->nkinds; k++) more |= s->kinds[k].one_more > 0;
   if (more)
     report_line(r, "one more",
-                "the last column compares steps without waiting; what a plan gains is searched by --what-if, "
-                "or on a machine "
-                "that has one more");
+                "of the last column: how much faster a step would be with one more device of the kind, if no "
+                "device ever "
+                "waited; --what-if searches plans with more");
 }
 
 static void put_certificate(report *r, arena *a, const search_about *about, const search_opts *o,
@@ -145,11 +145,9 @@ static void put_certificate(report *r, arena *a, const search_about *about, cons
   if (s->devices) report_line(r, "", "on ranks: %s", s->devices);
   report_fact(r, "devices_tried", NULL, s->devices ? cell_text(s->devices) : cell_none());
   if (s->bound_ps && s->nfit)
-    report_line(r, "",
-                "no plan can be faster than %s, its matmuls on all devices at their best rates: the winner "
-                "takes %s more",
+    report_line(r, "", "no plan can be faster than %s, its matmuls on all devices at their best rates: %s",
                 text_of(a, cell_i(CELL_PS, s->bound_ps)),
-                text_of(a, cell_x(CELL_SHARE, (double)s->point[0].time_ps / (double)s->bound_ps - 1)));
+                report_beyond(a, "the winner takes", (double)s->point[0].time_ps / (double)s->bound_ps));
   report_fact(r, "bound_ps", NULL, s->bound_ps ? cell_i(CELL_PS, s->bound_ps) : cell_none());
   if (s->most_microbatches)
     report_line(r, "", "the batch is not known, so mb=* ends at %u; --batch N has its divisors",
@@ -328,6 +326,7 @@ void report_search(report *r, arena *a, const search_about *about, const search_
                    const search_result *s) {
   report_fact(r, "model", "model", cell_text(about->model));
   report_fact(r, "parameter_dtypes", "weights", cell_text(about->types));
+  report_dropout(r, about->model, o->train);
   report_fact(r, "machine", "machine", cell_text(about->machine));
   report_fact(r, "ranks", "ranks", cell_i(CELL_INT, about->ranks));
   report_fact(r, "batch", "batch", s->batch ? cell_i(CELL_INT, s->batch) : cell_none());

@@ -68,12 +68,13 @@ static void put_devices(report *r, arena *a, const machine *m, const sim_result 
   const i64 spread = all > 0 ? (i64)((double)of->batch / all) : 0;
   report_fact(r, "spread_ps", NULL, spread ? cell_i(CELL_PS, spread) : cell_none());
   if (!spread || (double)spread >= span) return;
-  const cell least = cell_i(CELL_PS, spread), more = cell_x(CELL_SHARE, span / (double)spread - 1);
+  const cell least = cell_i(CELL_PS, spread);
   strbuf text = {.a = a};
   cell_print(&least, &text);
-  sb_put(&text, ", if no device ever waited for another one: the plan takes "), cell_print(&more, &text);
+  sb_fmt(&text, ", if no device ever waited for another one: %s",
+         report_beyond(a, "the plan takes", span / (double)spread));
   report_gap(r);
-  report_line(r, "no waiting", "%s more", sb_str(&text));
+  report_line(r, "without waits", "%s", sb_str(&text));
 }
 
 // Streams beside computation: how long each is in use.
@@ -355,6 +356,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   if (weights)
     report_line(r, "weights", "%s%s%s", weights, states ? ", the optimizer's states " : "",
                 states ? states : "");
+  report_dropout(r, of->model, s->ncarried > 0);
   report_fact(r, "parameter_dtypes", NULL, cell_text(weights));
   report_fact(r, "state_dtypes", NULL, cell_text(states));
   report_fact(r, "machine", "machine", cell_text(machine_title(a, m)));

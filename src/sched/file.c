@@ -56,6 +56,12 @@ static bool fits_chunks(ctx *c, const sched *s, const char *name, u32 chunks, lo
   return true;
 }
 
+const char *sched_choices(arena *a, const sched *s) {
+  const u32 v = s->nplaces && s->nstages % s->nplaces == 0 ? s->nstages / s->nplaces : 1;
+  const char *line = arena_printf(a, "pp=%u mb=%u", s->nplaces, sched_first(s, s->nreplicas));
+  return v > 1 ? arena_printf(a, "%s v=%u", line, v) : line;
+}
+
 bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *shape, loc where) {
   if (shape->group) {
     diag(c, E_PLAN, where, "%s has its own order, without groups; got group=%u", name, shape->group);
@@ -71,7 +77,9 @@ bool sched_fits(ctx *c, const sched *s, const char *name, const sched_shape *sha
     if (!row[i].want || row[i].want == row[i].has) continue;
     diag(c, E_PLAN, where, "%s has %u %s, but %s=%u", name, row[i].has, row[i].what, row[i].choice,
          row[i].want);
-    diag_hint(c, "%s=%u", row[i].choice, row[i].has);
+    arena *a = arena_new();
+    diag_hint(c, "%s", sched_choices(a, s));
+    arena_free(a);
     return false;
   }
   return !shape->chunks || fits_chunks(c, s, name, shape->chunks, where);

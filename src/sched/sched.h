@@ -192,7 +192,8 @@ const sched *sched_with(arena *a, const sched *s, u32 nedges, const sched_edge *
 // in a first line "# edges 0-1 0-2". NULL and located diagnostics. A schedule that was read passes
 // sched_check.
 const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
-void sched_print(const sched *s, strbuf *out);                          // reads back equal
+void sched_print(const sched *s, strbuf *out);       // reads back equal
+const char *sched_choices(arena *a, const sched *s); // what a strategy must say for it: "pp=4 mb=8 v=2"
 const sched *sched_read(ctx *c, arena *a, const char *path, loc where); // a file; where: that names it
 // Has a schedule from text the figures of a shape (those that are not 0; groups it has none)? E_PLAN at
 // `where` calls it `name` and tells both.

@@ -2,6 +2,7 @@
 $ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x4 v100' --strategy 'tp=4 mb=1 recompute=none' --auto -o auto.plan
 model    gpt2:layers=2
 weights  f32
+dropout  none; with it more activations are kept (docs/commands.md)
 machine  1x4 v100
 ranks    4
 batch    8
@@ -394,8 +395,14 @@ $ sed 's/^trans:/trans:\n  - {in: layer, instr: 2, axis: tp, whole: true}/' p.pl
 verdict    equal: the plan computes what the model computes
 ## States of the optimizer are counted as it has them: four times the weights with Adam in f32, hardly any with Adafactor.
 $ echo 'rules: [{op: matmul, whole: may}]' >may.yaml; heddle plan gpt3-xl --batch 2 --seq 128 --train --machine '1x2 a100' --auto --strategy "dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none" --optimizer adam --memory-limit 12.5GiB --constraints may.yaml | grep ^automatic
+warning[W0506]: no --dtype given: gpt3-xl is trained in f32, in which a100 has 19.5 TFLOP/s; in bf16 it has 312
+  --> gpt3-xl
+  hint: --dtype bf16
 automatic             dp=1 tp=2 pp=1  105.2 ms  1.00x  19.01/s  10.7 GiB
 $ heddle plan gpt3-xl --batch 2 --seq 128 --train --machine '1x2 a100' --auto --strategy "dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none" --optimizer adafactor --memory-limit 8GiB --constraints may.yaml | grep ^automatic
+warning[W0506]: no --dtype given: gpt3-xl is trained in f32, in which a100 has 19.5 TFLOP/s; in bf16 it has 312
+  --> gpt3-xl
+  hint: --dtype bf16
 automatic             dp=1 tp=2 pp=1  111.5 ms  1.00x  17.93/s  5.80 GiB
 ## Rules that cannot both hold: each pair once, with both lines.
 $ printf 'rules:\n  - op: matmul\n    degrees: [2]\n    whole: never\n  - {op: layernorm, whole: only}\n  - {node: "layer:1", whole: never}\n  - {node: "layer:18", letters: [k]}\n  - {node: "layer:18", dims: [[1, 1]]}\n  - {node: "layer:20", letters: [], whole: never}\n  - {op: softmax, recompute: true}\n  - {node: "layer:15", recompute: false}\n' >r.yaml

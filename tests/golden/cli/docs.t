@@ -62,7 +62,7 @@ $ heddle help machines --json
   "options": [
     {"name": "--launcher", "argument": "LINE", "about": "what starts the ranks, with its options (default: mpirun), such as 'mpirun --map-by node'"},
     {"name": "--transport", "argument": "FILE", "about": "shared object that joins the ranks (default: heddle-mpi.so)"},
-    {"name": "--output", "argument": "FILE", "about": "also -o: file to write; for the arrays of eval, a folder"},
+    {"name": "--output", "argument": "FILE", "about": "also -o: file to write, as program text; of `machines`, the machine file"},
     {"name": "--json", "argument": "", "about": "print one JSON object (docs/json.md)"},
     {"name": "--help", "argument": "", "about": "print this text"}
   ]

@@ -79,6 +79,7 @@ time per step   580.8 ms
 $ heddle plan mbart-large:layers=2,hidden=64,heads=4,vocab=65536 --batch 8 --seq 64 --train --machine '1x4 v100' --strategy "pp=4 mb=8 recompute=none schedule=1f1b,interlaced,interlaced-block"
 model         mbart-large:layers=2,hidden=64,heads=4,vocab=65536
 weights       f32
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       1x4 v100
 ranks         4
 batch         8
@@ -173,7 +174,7 @@ error[E0501]: found.csv has 4 places, but pp=2
   --> --strategy:1:11
    1 | pp=2 mb=8 schedule=found.csv
      |           ^
-  hint: pp=4
+  hint: pp=4 mb=8
 [1]
 $ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x8 v100' --strategy "pp=4 tp=2 tp.stages=1/1/2/2 mb=8 schedule=found.csv"
 error[E0509]: tp.stages=1/1/2/2 does not go with schedule=found.csv: what lies on all places is split alike on each

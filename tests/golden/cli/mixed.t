@@ -1,6 +1,7 @@
 $ heddle plan bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --top 3 --threads 1
 model         bert-large
 weights       f32
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       1x4 v100 + 1x4 a100 ib=100Gb/s
 ranks         8
 batch         256
@@ -23,17 +24,18 @@ certificate    2511 plans: 3 fit, 48 too large, 1452 too slow, 0 impossible, 100
                no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 23.0 % more
                other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 
-device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  bound with one more
-v100        4  28 samples         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB               10.9 %
-a100        4  36 samples         56.2 %    93.9 %         4.3 %  1.8 %     32.1 GiB  72.0 GiB               14.1 %
+device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
+v100        4  28 samples         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB                     10.9 %
+a100        4  36 samples         56.2 %    93.9 %         4.3 %  1.8 %     32.1 GiB  72.0 GiB                     14.1 %
 
-equal shares  1.14x the time at best: dp=8 tp=1 pp=1 mb=2
-no waiting    2.785 s, if no device ever waited for another one: the winner takes 5.6 % more
-one more      the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
-$ heddle sim bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" | head -22
+equal shares   1.14x the time at best: dp=8 tp=1 pp=1 mb=2
+without waits  2.785 s, if no device ever waited for another one: the winner takes 5.6 % more
+one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
+$ heddle sim bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" | head -23
 model           bert-large
 plan            dp=8 tp=1 pp=1 mb=2 dp.shares=7x4/9x4
 weights         f32
+dropout         none; with it more activations are kept (docs/commands.md)
 machine         1x4 v100 + 1x4 a100 ib=100Gb/s
 ranks           8
 time per step   2.960 s
@@ -275,13 +277,13 @@ error[E0901]: dp.shares adds up to 1048577; at most 1048576 are possible
    1 | dp=2 dp.shares=1048576/1
      |      ^
 [1]
-$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=auto" | sed -n "2p;8p"
+$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=auto" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=9/9/23/23
 time per step   183.9 ms
-$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1" | sed -n "2p;8p"
+$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1
 time per step   261.2 ms
-$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=auto" | sed -n "2p;8p"
+$ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=auto" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=3/3/5/5
 time per step   477.0 ms
 $ heddle sim llama2-7b --dtype f16 --batch 64 --train --strategy "pp=2 dp=2 tp=2 mb=32 zero=1 layers=16/16 places=2/1" --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" | sed -n "2p;6p;8p;17p"
@@ -358,11 +360,11 @@ certificate  445 plans: 3 fit, 0 too large, 201 too slow, 126 impossible, 115 eq
 impossible   126 such as dp=1 tp=1 pp=4:
              4 pipeline stages, but the model has only 2 blocks and matmuls
 
-device  ranks  each gets              share of work  computes  communicates    idle  peak memory    usable  bound with one more
-x           4  1024 samples, 1 layer         50.0 %    89.4 %         0.0 %  10.6 %     40.5 MiB  72.0 GiB               12.5 %
-y           4  1024 samples, 1 layer         50.0 %    94.0 %         0.0 %   6.0 %     81.5 MiB  72.0 GiB               12.5 %
+device  ranks  each gets              share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
+x           4  1024 samples, 1 layer         50.0 %    89.4 %         0.0 %  10.6 %     40.5 MiB  72.0 GiB                     12.5 %
+y           4  1024 samples, 1 layer         50.0 %    94.0 %         0.0 %   6.0 %     81.5 MiB  72.0 GiB                     12.5 %
 
-one more  the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
+one more  of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 $ heddle sim gpt2 --batch 262144 --seq 16 --train --machine "1x4 a100 ib=8x200Gb/s + 1x4 v100 ib=8x200Gb/s" --strategy "dp=8 mb=4096 dp.shares=auto" | sed -n 2p
 plan            dp=8 tp=1 pp=1 mb=4096 dp.shares=9x4/7x4
 $ heddle sim mlp-xs --machine dgx-a100-80 --strategy "dp=65536 tp=65536 pp=2 tp.stages=1/1"
@@ -374,6 +376,7 @@ error[E0901]: tp.stages: a place has dp x tp = 4294967296 ranks; at most 1048576
 $ heddle plan bert-large --machine "1x4 v100 + 1x4 a100" --batch 256 --train --top 1
 model         bert-large
 weights       f32
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       1x4 v100 + 1x4 a100
 ranks         8
 batch         256
@@ -388,7 +391,7 @@ winner       dp=4 tp=1 pp=1 mb=2 skip=4
 certificate  2511 plans: 1 fit, 48 too large, 805 too slow, 649 impossible, 1008 equal to another;
              1 simulated, 48 ruled out by bounds on memory, 805 on time
              on ranks: all, 0 to 3, 4 to 7
-             no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 101.0 % more
+             no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 2.01 times that
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   350 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
@@ -403,10 +406,10 @@ device  ranks  each gets   share of work  computes  communicates   idle  peak me
 v100        4  nothing             0.0 %                                         0 B  28.8 GiB
 a100        4  64 samples        100.0 %    99.7 %         0.3 %  0.0 %     42.7 GiB  72.0 GiB
 
-left out      4 of 8 devices: the winner is on ranks 4 to 7
-              v100: a node of them has no `nics`, so that nothing is sent there
-equal shares  no plan that gives every device the same is possible and fits
-no waiting    2.697 s, if no device ever waited for another one: the winner takes 78.2 % more
+left out       4 of 8 devices: the winner is on ranks 4 to 7
+               v100: a node of them has no `nics`, so that nothing is sent there
+equal shares   no plan that gives every device the same is possible and fits
+without waits  2.697 s, if no device ever waited for another one: the winner takes 78.2 % more
 warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is sent from one node to another
   --> --machine:1:1
    1 | 1x4 v100 + 1x4 a100
@@ -416,6 +419,7 @@ warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is se
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --top 2 --threads 1
 model         gpt2
 weights       f32
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s
 ranks         6
 batch         32
@@ -438,15 +442,15 @@ certificate  1164 plans: 2 fit, 0 too large, 691 too slow, 180 impossible, 291 e
 impossible   180 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
 
-device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  bound with one more
+device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
 p100        2  nothing            0.0 %                                         0 B  14.4 GiB
-a100        4  8 samples        100.0 %    98.9 %         1.1 %  0.0 %     12.7 GiB  72.0 GiB               20.3 %
+a100        4  8 samples        100.0 %    98.9 %         1.1 %  0.0 %     12.7 GiB  72.0 GiB                     20.3 %
 
-left out      2 of 6 devices: the winner is on ranks 2 to 5
-equal shares  1.78x the time at best: dp=1 tp=1 pp=6 mb=32
-              6 devices do not divide the batch of 32: equal shares are of fewer devices, or of parts of the model
-no waiting    421.8 ms, if no device ever waited for another one: the winner takes 24.5 % more
-one more      the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
+left out       2 of 6 devices: the winner is on ranks 2 to 5
+equal shares   1.78x the time at best: dp=1 tp=1 pp=6 mb=32
+               6 devices do not divide the batch of 32: equal shares are of fewer devices, or of parts of the model
+without waits  421.8 ms, if no device ever waited for another one: the winner takes 24.5 % more
+one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 $ heddle sim gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=4 skip=2" --json | head -14
 {
   "model": "gpt2",
@@ -507,15 +511,15 @@ warning[W0602]: the 4 devices of a node (old) have neither `link` nor `host`: no
      |     ^
   hint: `link: switch 100 GB/s` or `host: 16 GB/s`, with the rate of yours, in the node or in the kind old; in one line link=100GB/s or host=16GB/s
 $ heddle plan gpt2 --machine apart.yaml --batch 32 --train 2>/dev/null | sed -n '/^device /,$p'
-device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  bound with one more
+device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
 old         4  nothing            0.0 %                                         0 B  14.4 GiB
-v100        4  8 samples        100.0 %    98.7 %         1.3 %  0.0 %     12.7 GiB  28.8 GiB               14.1 %
+v100        4  8 samples        100.0 %    98.7 %         1.3 %  0.0 %     12.7 GiB  28.8 GiB                     14.1 %
 
-left out      4 of 8 devices: the winner is on ranks 4 to 7
-              old: a node of them has neither `link` nor `host`, so that nothing is sent there
-equal shares  no plan that gives every device the same is possible and fits
-no waiting    387.4 ms, if no device ever waited for another one: the winner takes 79.4 % more
-one more      the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
+left out       4 of 8 devices: the winner is on ranks 4 to 7
+               old: a node of them has neither `link` nor `host`, so that nothing is sent there
+equal shares   no plan that gives every device the same is possible and fits
+without waits  387.4 ms, if no device ever waited for another one: the winner takes 79.4 % more
+one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 $ heddle plan gpt2 --machine apart.yaml --batch 32 --train --devices 4 2>&1 | sed -n '/E0506/,$p'
 error[E0506]: no plan can run: of 222, 180 impossible, 42 equal to another
   note: 78 impossible, such as dp=1 tp=2 pp=2: all_reduce over 2 ranks: the machine has no link between the devices of a node
@@ -538,15 +542,15 @@ next         dp=4 tp=1 pp=1 zero=2
 certificate  222 plans: 2 fit, 0 too large, 178 too slow, 0 impossible, 42 equal to another;
 ## One device more of a kind: of those that work, the bound; of others nothing. Ranks that get nothing are counted.
 $ heddle plan gpt2 --machine "1x3 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "dp=4 tp=1 pp=1" | sed -n '/^device /,$p'
-device  ranks  each gets             share of work  computes  communicates    idle  peak memory    usable  bound with one more
+device  ranks  each gets             share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
 v100        3  7 samples; 1 nothing         43.8 %    61.9 %         4.8 %  33.3 %     11.2 GiB  28.8 GiB
-a100        2  9 samples                    56.2 %    88.6 %         7.2 %   4.2 %     14.3 GiB  72.0 GiB               23.4 %
+a100        2  9 samples                    56.2 %    88.6 %         7.2 %   4.2 %     14.3 GiB  72.0 GiB                     23.4 %
 
-left out      1 of 5 devices: the winner is on ranks 1 to 4
-equal shares  1.12x the time at best: dp=4 tp=1 pp=1 skip=1
-              5 devices do not divide the batch of 32: equal shares are of fewer devices, or of parts of the model
-no waiting    486.5 ms, if no device ever waited for another one: the winner takes 34.3 % more
-one more      the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
+left out       1 of 5 devices: the winner is on ranks 1 to 4
+equal shares   1.12x the time at best: dp=4 tp=1 pp=1 skip=1
+               5 devices do not divide the batch of 32: equal shares are of fewer devices, or of parts of the model
+without waits  486.5 ms, if no device ever waited for another one: the winner takes 34.3 % more
+one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 ## Nodes are joined, whole machines are not.
 $ heddle machines "dgx-2 + dgx-h100"
 error[E0601]: '+' is not KEY=VALUE
@@ -575,30 +579,30 @@ without a100        dp=2 tp=1 pp=1 mb=2     2.297 s   0.23x  13.2 GiB
 $ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x2 t4 eth=1Gb/s + 1x2 p100 eth=1Gb/s" --top 1 --threads 1 | grep "winner\|^1"
 1   2     2  238.5 ms  1.00x  67.08/s  2.41 GiB  computation 91 %
 winner       dp=2 tp=1 pp=1 skip=2
-             no plan can be faster than 107.6 ms, its matmuls on all devices at their best rates: the winner takes 121.6 % more
-left out      2 of 4 devices: the winner is on ranks 2 to 3
-no waiting    130.6 ms, if no device ever waited for another one: the winner takes 82.6 % more
+             no plan can be faster than 107.6 ms, its matmuls on all devices at their best rates: the winner takes 2.22 times that
+left out       2 of 4 devices: the winner is on ranks 2 to 3
+without waits  130.6 ms, if no device ever waited for another one: the winner takes 82.6 % more
 $ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x1 a100 eth=100Mb/s + 1x4 v100 eth=100Mb/s" --top 1 --threads 1 | grep "winner\|^1"
 1   4     1  75.24 ms  1.00x  212.7/s  1.39 GiB  computation 95 %
 winner       dp=4 tp=1 pp=1 skip=1
              no plan can be faster than 39.45 ms, its matmuls on all devices at their best rates: the winner takes 90.7 % more
-left out      1 of 5 devices: the winner is on ranks 1 to 4
-no waiting    53.90 ms, if no device ever waited for another one: the winner takes 39.6 % more
+left out       1 of 5 devices: the winner is on ranks 1 to 4
+without waits  53.90 ms, if no device ever waited for another one: the winner takes 39.6 % more
 ## Equal shares are those of the devices that were said, or that the degrees leave.
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy skip=2 --top 1 --threads 1 | grep "winner \|equal shares"
 winner       dp=4 tp=1 pp=1 skip=2
-left out    2 of 6 devices: the winner is on ranks 2 to 5
-no waiting  421.8 ms, if no device ever waited for another one: the winner takes 24.5 % more
+left out       2 of 6 devices: the winner is on ranks 2 to 5
+without waits  421.8 ms, if no device ever waited for another one: the winner takes 24.5 % more
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=2 tp=2 pp=1 zero=3" --top 1 --threads 1 | grep "winner \|equal shares"
 winner       dp=2 tp=2 pp=1 zero=3 skip=2
              no plan can be faster than 345.0 ms, its matmuls on all devices at their best rates: the winner takes 58.7 % more
-left out    2 of 6 devices: the winner is on ranks 2 to 5
-no waiting  452.9 ms, if no device ever waited for another one: the winner takes 20.9 % more
+left out       2 of 6 devices: the winner is on ranks 2 to 5
+without waits  452.9 ms, if no device ever waited for another one: the winner takes 20.9 % more
 $ heddle plan gpt2 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=3 tp=1 pp=2 mb=1 zero=0 recompute=none" --batch 96 --top 1 --threads 1 | grep "winner \|equal shares"
 winner         dp=3 tp=1 pp=2 layers=auto
-               no plan can be faster than 1.035 s, its matmuls on all devices at their best rates: the winner takes 134.8 % more
-equal shares  no plan that gives every device the same is possible and fits
-no waiting    1.183 s, if no device ever waited for another one: the winner takes 105.3 % more
+               no plan can be faster than 1.035 s, its matmuls on all devices at their best rates: the winner takes 2.35 times that
+equal shares   no plan that gives every device the same is possible and fits
+without waits  1.183 s, if no device ever waited for another one: the winner takes 2.05 times that
 ## Degrees of places are searched where that is asked for; neighbours of one kind have one degree.
 $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v100 ib=100Gb/s + 1x4 h100 ib=8x400Gb/s' --powers-of-two --strategy 'pp=2 mb=4 tp.stages=* recompute=none zero=0 dp.shares=equal layers=auto' | grep '^ *[0-9]'
  1   1   4   2   4  4/1        auto       0  514.7 ms  1.00x  31.09/s  28.4 GiB  bubble 50 %
@@ -614,7 +618,7 @@ $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v
                1.00x the time, limited by bubble
                11 simulated, 0 ruled out by bounds on memory, 2 on time
 ## Replicas of different make-up: microbatches by speed, the result of one device, and a search.
-$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 dp.shares=auto" | sed -n "2p;6,7p;/^place/,/^a100/ p"
+$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 dp.shares=auto" | sed -n "2p;7,8p;/^place/,/^a100/ p"
 plan            dp=1 tp=1 pp=1 replicas=2x2+1x2 mb=12 dp.shares=7/5
 layers          13/11
 time per step   2.099 s
@@ -632,6 +636,7 @@ verdict    equal: the plan computes what the model computes
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=* recompute=none mb=6,12" --top 5 --threads 1
 model         gpt2
 weights       f32
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       2x2 v100 + 1x2 a100 ib=100Gb/s
 ranks         6
 batch         48
@@ -662,12 +667,12 @@ replicas tried     plans  simulated      best  at least  why not
 1x1x4+1x1x2           16          3   1.022 s  829.3 ms
 ... and 3 more
 
-device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable  bound with one more
-v100        4  8 samples         66.7 %    91.5 %         8.5 %   0.0 %     7.14 GiB  28.8 GiB               15.1 %
-a100        2  8 samples         33.3 %    69.2 %         8.5 %  22.3 %     7.14 GiB  72.0 GiB               19.9 %
+device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
+v100        4  8 samples         66.7 %    91.5 %         8.5 %   0.0 %     7.14 GiB  28.8 GiB                     15.1 %
+a100        2  8 samples         33.3 %    69.2 %         8.5 %  22.3 %     7.14 GiB  72.0 GiB                     19.9 %
 
-no waiting  655.4 ms, if no device ever waited for another one: the winner takes 21.7 % more
-one more    the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
+without waits  655.4 ms, if no device ever waited for another one: the winner takes 21.7 % more
+one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 $ heddle sim gpt2 --batch 30 --train --machine laptop --strategy "replicas=1x2+1x1 mb=5"
 error[E0502]: mb=5 microbatches cannot be dealt out to 2 replicas in equal parts
   --> --strategy:1:1
@@ -735,12 +740,12 @@ memory limit  72.0 GiB
 2   4     0     4  285.1 ms  1.01x  42.09/s  26.6 GiB  computation 90 %
              computes 86.5 % of the time, communicates 13.5 %, idles 0.0 %; MFU 36.1 %; needs 22.2 GiB of 72.0 GiB
 certificate  24 plans: 2 fit, 0 too large, 22 too slow, 0 impossible, 0 equal to another;
-$ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 6 --strategy "skip=2 dp=6" --top 1 --threads 1 | grep "00  \|ranks\|no waiting"
+$ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 6 --strategy "skip=2 dp=6" --top 1 --threads 1 | grep "00  \|ranks\|without waits"
 ranks         6
-device  ranks  each gets       share of work  computes  communicates    idle  peak memory    usable  bound with one more
-p100        2  1 sample               16.7 %    62.2 %        37.8 %   0.0 %     12.0 GiB  14.4 GiB                2.5 %
-a100        4  2 to 3 samples         83.3 %    14.4 %        37.6 %  48.0 %     21.7 GiB  72.0 GiB               23.8 %
-no waiting    245.7 ms, if no device ever waited for another one: the winner takes 482.6 % more
+device  ranks  each gets       share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
+p100        2  1 sample               16.7 %    62.2 %        37.8 %   0.0 %     12.0 GiB  14.4 GiB                      2.5 %
+a100        4  2 to 3 samples         83.3 %    14.4 %        37.6 %  48.0 %     21.7 GiB  72.0 GiB                     23.8 %
+without waits  245.7 ms, if no device ever waited for another one: the winner takes 5.83 times that
 $ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 4 --strategy "skip=4 dp=4" --what-if --top 1 --threads 1 | sed -n '/^what if/,$p'
 what if             best plan                         time  faster    memory
 as it is            dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  22.2 GiB
@@ -776,15 +781,15 @@ error[E0509]: no plan of this search has skip=1
 [2]
 ## A kind that is left out has a speed all the same.
 $ heddle plan gpt2:layers=2 --batch 24 --seq 128 --dtype f16 --train --machine '1x4 a100 + 1x1 h100 ib=1Gb/s' | sed -n '/^device/,$p'
-device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  bound with one more
-a100        4  24 samples        100.0 %    86.4 %        13.6 %  0.0 %      521 MiB  72.0 GiB               12.5 %
+device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
+a100        4  24 samples        100.0 %    86.4 %        13.6 %  0.0 %      521 MiB  72.0 GiB                     12.5 %
 h100        1  nothing             0.0 %                                         0 B  72.0 GiB
 
-left out      1 of 5 devices: the winner is on ranks 0 to 3
-equal shares  no plan that gives every device the same is possible and fits
-              5 devices do not divide the batch of 24: equal shares are of fewer devices, or of parts of the model
-no waiting    1.782 ms, if no device ever waited for another one: the winner takes 121.8 % more
-one more      the last column compares steps without waiting; what a plan gains is searched by --what-if, or on a machine that has one more
+left out       1 of 5 devices: the winner is on ranks 0 to 3
+equal shares   no plan that gives every device the same is possible and fits
+               5 devices do not divide the batch of 24: equal shares are of fewer devices, or of parts of the model
+without waits  1.782 ms, if no device ever waited for another one: the winner takes 2.22 times that
+one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 ## Tensor ranks by place leave no data ranks.
 $ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=96 --batch 8 --seq 16 --train --machine '2x2 v100 ib=100Gb/s' --strategy 'pp=2 dp=2 tp.stages=2/2 zero=1'
 error[E0509]: zero=1 needs a place with dp > 1; tp.stages leaves dp=1 at every place
@@ -850,7 +855,7 @@ warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is se
 winner       dp=2 tp=1 pp=1 skip=2
              computes 98.6 % of the time, communicates 1.4 %, idles 0.0 %; MFU 72.6 %; needs 2.11 GiB on the fullest device
 next         dp=2 tp=1 pp=1 zero=2 skip=2
-$ heddle sim bert-large:layers=2 --batch 16 --train --machine '1x2 v100 + 1x2 a100 ib=100Gb/s' --strategy dp=4 | sed -n 4p
+$ heddle sim bert-large:layers=2 --batch 16 --train --machine '1x2 v100 + 1x2 a100 ib=100Gb/s' --strategy dp=4 | sed -n 5p
 machine         1x2 v100 + 1x2 a100 ib=100Gb/s
 $ heddle machines 'laptop*2' | sed -n 5,6p
 warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is sent from one node to another
@@ -876,7 +881,7 @@ $ heddle plan bert-large --batch 64 --train --dtype f16 --machine "1x6 v100 + 1x
 winner         dp=6 tp=1 pp=1 zero=1 dp.shares=auto
 auto resolved  dp=6 tp=1 pp=1 zero=1 dp.shares=11x4/10/10
 certificate    1045 plans: 26 fit, 0 too large, 676 too slow, 183 impossible, 160 equal to another;
-left out      2 of 8 devices: the winner is on ranks 0 to 5
+left out       2 of 8 devices: the winner is on ranks 0 to 5
 $ heddle plan gpt2 --batch 32 --train --machine "1x5 v100" --strategy "dp=5 dp.shares=equal" --threads 1
 error[E0506]: no plan can run: all 36 are impossible
   note: 36 impossible, such as dp=5 tp=1 pp=1: batch 32 is not divisible by dp=5
@@ -940,9 +945,9 @@ certificate    2 plans: 1 fit, 0 too large, 0 too slow, 1 impossible, 0 equal to
 impossible     1 such as dp=8 tp=1 pp=1 dp.shares=whale:
                dp.shares=whale: data rank 4 gets none of the 10 samples of a microbatch; by speed it has 0.23
 
-device  ranks  each gets       share of work  computes  communicates    idle  peak memory    usable  bound with one more
-h100        4  1 to 2 samples         60.0 %    10.4 %        28.0 %  61.6 %     3.86 GiB  72.0 GiB               22.7 %
-t4          4  1 sample               40.0 %    72.0 %        28.0 %   0.0 %     2.54 GiB  14.4 GiB                2.3 %
+device  ranks  each gets       share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
+h100        4  1 to 2 samples         60.0 %    10.4 %        28.0 %  61.6 %     3.86 GiB  72.0 GiB                     22.7 %
+t4          4  1 sample               40.0 %    72.0 %        28.0 %   0.0 %     2.54 GiB  14.4 GiB                      2.3 %
 
 ## A stage without layers has the embedding or the head; what is printed reads back. layers=auto finds such cuts.
 $ for l in cost 4/4/4/0 5/5/2/0 auto 0/4/4/4; do heddle sim gpt2 --batch 48 --train --machine "4x1 v100 + 4x1 p100 ib=50Gb/s" --strategy "dp=2 pp=4 mb=8 layers=$l" | grep -E "^layers|^plan|per step"; done

@@ -246,6 +246,7 @@ impossible   12 such as dp=1 tp=1 pp=4 mb=8 schedule=interlaced overlap=none:
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 pp=4' --what-if
 model         gpt2:layers=4
 weights       f16
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       1x8 v100
 ranks         8
 batch         16
@@ -473,3 +474,10 @@ error[E0506]: no plan can run: all 60 are impossible
   note: 60 impossible, such as dp=1 tp=1 pp=2: matmul in bf16: the device v100 has no rate for bf16
   hint: use another --dtype, or add the rate to the machine file
 [1]
+## A large model in f32, unless that is what was said; and one that is small
+$ heddle plan gpt2-xl:layers=40 --batch 8 --seq 256 --train --machine '1x2 a100' --powers-of-two --strategy 'dp=2 mb=1 zero=3 recompute=none' --top 1 2>&1 >out
+warning[W0506]: no --dtype given: gpt2-xl:layers=40 is trained in f32, in which a100 has 19.5 TFLOP/s; in bf16 it has 312
+  --> gpt2-xl
+  hint: --dtype bf16
+$ heddle plan gpt2-xl:layers=40 --batch 8 --seq 256 --train --machine '1x2 a100' --powers-of-two --strategy 'dp=2 mb=1 zero=3 recompute=none' --top 1 --dtype f32 2>&1 >out
+$ heddle plan gpt2 --batch 8 --seq 256 --train --machine '1x2 a100' --strategy 'dp=2 mb=1 zero=0 recompute=none' --top 1 2>&1 >out

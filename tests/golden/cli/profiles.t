@@ -2,6 +2,7 @@ $ heddle sim gpt2 --batch 8 --train --machine '1x4 v100' --strategy 'dp=2 tp=2 m
 model           gpt2
 plan            dp=2 tp=2 pp=1 mb=2
 weights         f32
+dropout         none; with it more activations are kept (docs/commands.md)
 machine         1x4 v100, times of layers from examples/profiles/gpt2.csv
 ranks           4
 time per step   327.8 ms
@@ -51,6 +52,7 @@ efficiency curve     37  566.1 us   0.2 %         0.0 %
 $ heddle plan gpt2 --batch 8 --train --machine '1x4 v100' --profiles examples/profiles/gpt2.csv --top 3 --threads 1
 model         gpt2
 weights       f32
+dropout       none; with it more activations are kept (docs/commands.md)
 machine       1x4 v100, times of layers from examples/profiles/gpt2.csv
 ranks         4
 batch         8

@@ -20,11 +20,11 @@ $ heddle verify examples/batchnorm.heddle --train --strategy "replicas=1x1+1x1x2
 plan        dp=1 tp=1 pp=1 replicas=1x1+1x1x2 mb=2 bn=sync
 verdict     equal: the plan computes what the model computes
 ## Chunks of the one that has stages, layers by time; microbatches of one size.
-$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 v=2 schedule=interleaved dp.shares=auto" | sed -n "2p;6,7p"
+$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 v=2 schedule=interleaved dp.shares=auto" | sed -n "2p;7,8p"
 plan            dp=1 tp=1 pp=1 replicas=2x2+1x2 mb=12 v=2 schedule=interleaved dp.shares=2/1
 layers          6/6/7/5
 time per step   2.074 s
-$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mbs=8 dp.shares=7/5" | sed -n "2p;6,7p"
+$ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mbs=8 dp.shares=7/5" | sed -n "2p;7,8p"
 plan            dp=1 tp=1 pp=1 replicas=2x2+1x2 mb=12 dp.shares=7/5
 layers          13/11
 time per step   2.099 s
@@ -185,7 +185,7 @@ $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s"
 certificate  9 plans: 2 fit, 0 too large, 2 too slow, 2 impossible, 3 equal to another;
              2 simulated, 0 ruled out by bounds on memory, 2 on time
              on ranks: all, 0 to 3, 4 to 5
-             no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 101.7 % more
+             no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 2.02 times that
 impossible   2 such as dp=1 tp=1 pp=1 replicas=1x5+1x1 mb=6:
              attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5
 

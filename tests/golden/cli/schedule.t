@@ -132,7 +132,7 @@ error[E0503]: deadlock: no place can run its next task
 [1]
 $ heddle schedule mine.csv --pp 3
 error[E0501]: mine.csv has 2 places, but pp=3
-  hint: pp=2
+  hint: pp=2 mb=3
 [1]
 $ heddle schedule mine.csv --inference
 error[E0501]: mine.csv runs backward, but this is inference
@@ -470,14 +470,14 @@ error[E0501]: examples/zbv.csv has 4 places, but pp=2
   --> --strategy:1:27
    1 | pipeline=2 microbatches=8 schedule=examples/zbv.csv
      |                           ^
-  hint: pp=4
+  hint: pp=4 mb=8 v=2
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --pipeline 4 --microbatches 4 --schedule examples/zbv.csv
 error[E0501]: examples/zbv.csv has 8 microbatches, but mb=4
   --> --strategy:1:27
    1 | pipeline=4 microbatches=4 schedule=examples/zbv.csv
      |                           ^
-  hint: mb=8
+  hint: pp=4 mb=8 v=2
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --pipeline 4 --microbatches 8 --schedule examples/zbv.csv
 error[E0501]: examples/zbv.csv has 8 stages, but 4 places x v=1 are 4
@@ -616,7 +616,7 @@ error[E0501]: replicas.csv has 4 microbatches, but mb=3
   --> --strategy:1:11
    1 | pp=2 mb=3 schedule=replicas.csv
      |           ^
-  hint: mb=4
+  hint: pp=2 mb=4
 [1]
 $ printf '0F0,0F0r2,0B0,0B0r2\n' > replicas.csv; heddle schedule replicas.csv
 error[E0501]: replica 1 runs no microbatch
@@ -673,7 +673,7 @@ error[E0501]: versions.csv has 1 place, but pp=2
   --> --strategy:1:6
    1 | pp=2 schedule=versions.csv
      |      ^
-  hint: pp=1
+  hint: pp=1 mb=1
 [1]
 $ printf '0F0,1F0,1B0,0B0\n0F0,2F0,2B0,0B0\n' > several.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=several.csv"
 error[E0501]: several.csv: stage 0 of 3 lies on 2 of 2 places; plans have a stage on one, or the first and the last on all and one more on each

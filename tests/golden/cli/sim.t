@@ -176,6 +176,7 @@ $ heddle sim gpt2 --batch 64 --train --data 4 --tensor 2 --pipeline 2 --microbat
 model           gpt2
 plan            dp=4 tp=2 pp=2 mb=8
 weights         f32, the optimizer's states f32
+dropout         none; with it more activations are kept (docs/commands.md)
 machine         dgx-2
 ranks           16
 layers          8/4
@@ -525,7 +526,7 @@ warning[W0101]: zero=1 changes nothing: the optimizer has no states
 2
 2
 ## Unlike devices, and a network that is said once
-$ heddle sim bert-large --machine "1x8 v100 + 1x8 p100 ib=50Gb/s" --batch 512 --train --strategy "dp=16 mb=4" | sed -n '4,21p'
+$ heddle sim bert-large --machine "1x8 v100 + 1x8 p100 ib=50Gb/s" --batch 512 --train --strategy "dp=16 mb=4" | sed -n '5,22p'
 machine         1x8 v100 + 1x8 p100 ib=50Gb/s
 ranks           16
 time per step   5.832 s

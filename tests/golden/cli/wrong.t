@@ -1498,3 +1498,23 @@ error[E0801]: --batch is given twice
 $ heddle sim mlp-xs --batch 9223372036854775807 --machine laptop
 error[E0801]: --batch must be at most 2^62; got 9223372036854775807
 [2]
+## A schedule's file says all that the strategy lacks
+$ heddle sim gpt2:layers=8 --train --batch 8 --machine '1x4 a100' --strategy schedule=examples/zbv.csv
+error[E0509]: schedule=examples/zbv.csv needs pp > 1; got pp=1
+  --> --strategy:1:1
+   1 | schedule=examples/zbv.csv
+     | ^
+  hint: add pp=4 mb=8 v=2, or leave out schedule
+[2]
+$ heddle sim gpt2:layers=8 --train --batch 8 --machine '1x4 a100' --strategy 'pp=2 mb=2 schedule=examples/zbv.csv'
+error[E0501]: examples/zbv.csv has 4 places, but pp=2
+  --> --strategy:1:11
+   1 | pp=2 mb=2 schedule=examples/zbv.csv
+     |           ^
+  hint: pp=4 mb=8 v=2
+[1]
+## What a type of elements applies to
+$ heddle plan examples/gpt2.onnx --dtype f16 --train --machine '1x2 a100'
+error[E0801]: --dtype applies to built-in models only; a file has its own
+  hint: leave out --dtype; export the model in the type that it is to be trained in
+[2]
