@@ -64,7 +64,7 @@ static void meet(packing *p, u32 k) {
     for (u32 j = 0; j < p->node[at].n; j++) *vec_push(p->a, &p->met) = p->place[p->node[at].v[j]];
   for (u32 t = v->from + 1; t < v->to; t++)
     for (u32 j = p->begun[t]; j; j = p->before[j - 1]) *vec_push(p->a, &p->met) = p->place[j - 1];
-  qsort(p->met.v, p->met.n, sizeof *p->met.v, by_place);
+  if (p->met.n) qsort(p->met.v, p->met.n, sizeof *p->met.v, by_place);
 }
 
 // The smallest gap between what it meets that has room; above all of it if there is none.

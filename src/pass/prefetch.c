@@ -182,7 +182,7 @@ static u32 ranks_of(const mover *x) {
 static void find_atoms(mover *x) {
   const u32 ngroups = group_count(x->p->sp), nranks = ranks_of(x);
   bool *used = ZNEWN(x->a, bool, ngroups + 1);
-  u32 *of = ZNEWN(x->a, u32, nranks + 1), *fresh = NEWN(x->a, u32, 1), natoms = 1;
+  u32 *of = ZNEWN(x->a, u32, nranks + 1), natoms = 1;
   for (u32 k = 0; k < x->n; k++) {
     group g[2];
     for (u32 j = groups_of(x, k, g); j-- > 0;) used[g[j].i] = true;
@@ -190,7 +190,7 @@ static void find_atoms(mover *x) {
   for (u32 g = 1; g <= ngroups; g++) { // ranks of this group leave the atoms of the others
     const group_info *in = group_get(x->p->sp, (group){g});
     if (!used[g]) continue;
-    fresh = ZNEWN(x->a, u32, natoms + in->nranks);
+    u32 *fresh = ZNEWN(x->a, u32, natoms + in->nranks);
     for (u32 k = 0; k < in->nranks; k++) {
       u32 *own = &of[in->ranks[k]], *to = &fresh[*own];
       if (!*to) *to = natoms++;

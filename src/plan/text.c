@@ -482,7 +482,7 @@ static void read_schedule(reader *r, const ynode *top) {
     diag_hint(r->c, "known schedules: %s", sb_str(&names));
   }
   if (r->failed) return;
-  if (y)
+  if (row)
     name_order(r, y, row, of);
   else
     warn_of_name(r, top);

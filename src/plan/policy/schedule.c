@@ -176,6 +176,7 @@ const u32 *policy_alive(planner *pl, arena *a, const hybrid_opts *o, const strat
   } else if (from_file(c, a, o->files, s->schedule.path, &form, (loc){0}, &from) && from.planned)
     live = plan_live(a, from.planned), replicas = from.planned->nreplicas, nstages = from.planned->nstages;
   diag_truncate(c, before);
+  assert(nstages);
   for (u32 k = 0; live && k < replicas * nstages; k++) {
     if (row && sched_is_wide(row, n, k % nstages)) continue;
     const u32 q = row ? sched_place(row, n, k / nstages, k % nstages) : from.planned->at[k].v[0];
