@@ -23,7 +23,7 @@ typedef struct {
   bool weight;        // lies as the first that reads it needs it, whole where that is summands
   const i64 *
       settle; // of a weight, [state of its gradient, or nstates if there is none][where it lies]: ps of all that comes of
-              // the gradient; below 0: there is no way
+      // the gradient; below 0: there is no way
 } splits_tensor;
 typedef struct {
   i64 time_ps, bytes; // 0 or more
