@@ -21,9 +21,9 @@ typedef struct {
   const i64 *bytes;   // [state]: kept from the forward to the backward, of a weight stored; NULL: nothing
   bool gradient;      // a gradient comes back, at the same prices
   bool weight;        // lies as the first that reads it needs it, whole where that is summands
-  const i64 *
-      settle; // of a weight, [state of its gradient, or nstates if there is none][where it lies]: ps of all that comes of
-      // the gradient; below 0: there is no way
+  // Of a weight: [state of its gradient, or nstates if there is none][where it lies]: ps of all that comes of the
+  // gradient; below 0: there is no way.
+  const i64 *settle;
 } splits_tensor;
 typedef struct {
   i64 time_ps, bytes; // 0 or more
