@@ -246,7 +246,7 @@ void ir_formula_needs(const formula *f, arena *tmp, const bool *want, bool *dy) 
 // As written in the line, then as the application has them, written there or by the row.
 static u32 line_attrs(const formula *f, const formula_line *l, ctx *c, attrs at, attr *out, double *list) {
   u32 n = l->nat;
-  memcpy(out, l->at, n * sizeof *out);
+  if (n) memcpy(out, l->at, n * sizeof *out);
   for (u32 k = 0; k < n; k++) // words of this program's session
     if (out[k].kind == AK_STR && c != f->c) out[k].u.s = sym_of(c, sym_str(f->c, out[k].u.s));
   for (u32 k = 0; k < l->nown; k++) {

@@ -22,7 +22,7 @@ $ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=2' -o times.
 $ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=2 zero=2' --machine '1x2 cpu-core' -o times.db | grep -E 'events|before'
 distinct events  19
 known before     13
-$ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=2' --machine '1x2 cpu-core' --profiles times.db | grep -E '^(machine|measured  )' | sed -E 's/ +[0-9.]+ us.*/ ~/'
+$ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=2' --machine '1x2 cpu-core' --profiles times.db | grep -E '^(machine|measured  )' | sed -E 's/ +[0-9.]+ [um]?s.*/ ~/'
 machine         1x2 cpu-core, measured times from times.db
 measured        23 ~
 ## Not of another machine.
