@@ -49,7 +49,8 @@ bool attr_spec_next(const char **text, attr_spec *out) {
   out->name = s;
   out->name_len = (u32)strcspn(s, "=?!");
   s += out->name_len;
-  out->mark = *s++;
+  out->mark = *s;
+  s += *s != 0;
   out->value = s;
   out->value_len = (u32)strcspn(s, " ");
   *text = s + out->value_len;
