@@ -5,8 +5,6 @@
 
 // A parameter of `to` that is like parameter k (from 0) of f: type, name, role, constant elements.
 value pass_param_like(prog *p, func to, const func_info *f, u32 k);
-// Emits the body of f with args for its parameters; rets gets what it returns. Calls in it stay calls.
-void pass_splice(builder *b, func f, const value *args, value *rets, bool names);
 // `made`, the latest function of the program, takes the place of `old`, with its id and name.
 void pass_replace(prog *p, func old, func made);
 // Spans of tasks t.. that begin at or before instruction k of main, from 0, begin at `to` from now on. The next one.

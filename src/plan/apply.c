@@ -164,7 +164,7 @@ static bool build_main(apply *x, u32 most) {
   mb.offload = x->pn->offload;
   if (!main_stages(&mb)) return false;
   main_offload_stages(&mb);
-  if (!main_params(&mb) || !main_tasks(&mb) || !main_finish(&mb)) return false;
+  if (!main_params(&mb) || !main_sums(&mb) || !main_tasks(&mb) || !main_finish(&mb)) return false;
   if (mb.offload) pass_prefetch(x->p, x->pn->prefetch);
   return true;
 }

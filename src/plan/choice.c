@@ -9,6 +9,8 @@
 #define MOST        CHOICE_MOST
 #define WORDS(...)                                                                                           \
   .words = (const char *const[]) { __VA_ARGS__, NULL }
+#define WORDS_WHERE(a, needs_a, b, needs_b)                                                                  \
+  .words = (const char *const[]){a, b, NULL}, .where = (const u64[]) { needs_a, needs_b }
 #define WORDS_OR_FILE(f, named_, end) .word = f, .named = named_, .suffix = end
 #define NO_VALUES                                                                                            \
   .words = (const char *const[]) { "off", "on", NULL }
@@ -310,11 +312,15 @@ static bool updates_in_groups(const strategy *s) {
   return !s->schedule.path && sched_row_of(s->schedule.n)->weights == WEIGHTS_DOUBLE;
 }
 
-bool choice_applies(choice_id id, const strategy *s, bool train) {
-  const u64 needs = rows[id].needs;
+bool choice_is_on(choice_id id, const strategy *s) {
+  const u32 n = s->of[id].n, dflt = rows[id].kind == CK_SET ? choice_default(id).n : 0;
+  return dflt ? n & dflt : n;
+}
+
+static bool holds(u64 needs, const strategy *s, bool train) {
   if (needs & CHOICE_TRAINING && !train) return false;
   if (needs & CHOICE_GROUPED && !grouped(s)) return false;
-  if (needs & CHOICE_BLOCKING && s->overlap.n) return false;
+  if (needs & CHOICE_BLOCKING && s->overlap.n & OVERLAP_PP) return false;
   if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts) return false;
   if (needs & CHOICE_ALIKE && s->replicas.nparts) return false;
   const u64 rows_of = (1ull << CHOICE_COUNT) - 1;
@@ -322,9 +328,25 @@ bool choice_applies(choice_id id, const strategy *s, bool train) {
     if (strategy_most(s, (choice_id)__builtin_ctzll(many)) <= 1 &&
         !(needs & CHOICE_GROUPED && updates_in_groups(s) && s->pp.n > 1))
       return false;
-  for (u64 on = rows_on[id]; on; on &= on - 1)
-    if (!s->of[__builtin_ctzll(on)].n) return false;
   return true;
+}
+
+bool choice_applies(choice_id id, const strategy *s, bool train) {
+  const choice_row *r = &rows[id];
+  bool any = !r->where;
+  for (u32 k = 0; r->where && r->words[k]; k++) any |= holds(r->where[k], s, train);
+  if (!any || !holds(r->needs, s, train)) return false;
+  for (u64 on = rows_on[id]; on; on &= on - 1)
+    if (!choice_is_on((choice_id)__builtin_ctzll(on), s)) return false;
+  return true;
+}
+
+choice_value choice_settled(choice_id id, const strategy *s, bool train) {
+  const choice_row *r = &rows[id];
+  choice_value x = s->of[id];
+  for (u32 k = 0; r->where && r->words[k]; k++)
+    if (!holds(r->where[k], s, train)) x.n = (x.n & ~(1u << k)) | (choice_default(id).n & 1u << k);
+  return x;
 }
 
 // A value that is not off.
@@ -332,8 +354,17 @@ static const char *choice_on(choice_id id) {
   return strcmp(rows[id].dflt, "none") ? rows[id].dflt : choice_word(id, 0);
 }
 
+// What the first word of a set needs that is on and cannot be, or, if all can, the first that cannot.
+u64 choice_needs_here(choice_id id, const strategy *s, bool train) {
+  const choice_row *r = &rows[id];
+  for (u32 pass = 0; r->where && pass < 2; pass++)
+    for (u32 k = 0; r->words[k]; k++)
+      if ((pass || s->of[id].n >> k & 1) && !holds(r->where[k], s, train)) return r->where[k];
+  return r->needs;
+}
+
 const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) {
-  const u64 needs = rows[id].needs;
+  const u64 needs = choice_needs_here(id, s, train);
   if (needs & CHOICE_TRAINING && !train) return "applies to training only; this is inference";
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     if (needs >> k & 1 && strategy_most(s, (choice_id)k) <= 1)
@@ -344,21 +375,28 @@ const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) 
                  ? arena_printf(a, "needs a place with %s > 1; tp.stages leaves %s=1 at every place",
                                 rows[k].name, rows[k].name)
                  : arena_printf(a, "needs %s > 1; got %s=%u", rows[k].name, rows[k].name, s->of[k].n);
-    if (rows_on[id] >> k & 1 && !s->of[k].n)
-      return arena_printf(a, "needs %s=%s; got %s=none", rows[k].name, choice_on((choice_id)k), rows[k].name);
+    if (rows_on[id] >> k & 1 && !choice_is_on((choice_id)k, s)) {
+      strbuf b = {.a = a};
+      sb_fmt(&b, "needs %s=%s; got ", rows[k].name, choice_on((choice_id)k));
+      choice_say((choice_id)k, s->of[k], &b);
+      return sb_str(&b);
+    }
   }
   if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts)
     return arena_printf(a, "needs dp > 1 or replicas; got dp=%u", s->dp.n);
   if (needs & CHOICE_GROUPED && !grouped(s))
     return arena_printf(a, "needs a schedule with groups of microbatches; %s has none",
                         sched_row_of(s->schedule.n)->name);
-  if (needs & CHOICE_BLOCKING && s->overlap.n) return "needs overlap=none; got overlap=pp";
+  if (needs & CHOICE_BLOCKING && s->overlap.n & OVERLAP_PP) {
+    strbuf b = {.a = a};
+    sb_put(&b, "needs overlap=none; got "), choice_say(CHOICE_overlap, s->overlap, &b);
+    return sb_str(&b);
+  }
   return "applies";
 }
 
-const char *choice_needs(arena *a, choice_id id) {
+static void put_needs(strbuf *to, arena *a, choice_id id, u64 needs) {
   strbuf b = {.a = a};
-  const u64 needs = rows[id].needs;
   if (needs & CHOICE_TRAINING) sb_put(&b, "training");
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     if (needs >> k & 1) sb_fmt(&b, "%s%s > 1", b.n ? " and " : "", rows[k].name);
@@ -369,5 +407,17 @@ const char *choice_needs(arena *a, choice_id id) {
   if (needs & CHOICE_GROUPED) sb_fmt(&b, "%sa schedule with groups", b.n ? " and " : "");
   if (needs & CHOICE_BLOCKING) sb_fmt(&b, "%soverlap=none", b.n ? " and " : "");
   if (needs & CHOICE_ALIKE) sb_fmt(&b, "%sreplicas=none", b.n ? " and " : "");
+  sb_put(to, sb_str(&b));
+}
+
+const char *choice_needs(arena *a, choice_id id) {
+  const choice_row *r = &rows[id];
+  strbuf b = {.a = a};
+  for (u32 k = 0; r->where && r->words[k]; k++) {
+    sb_put(&b, k ? ", or " : "");
+    put_needs(&b, a, id, r->where[k]);
+    sb_fmt(&b, " (%s)", r->words[k]);
+  }
+  if (!r->where) put_needs(&b, a, id, r->needs);
   return sb_str(&b);
 }

@@ -30,6 +30,7 @@ typedef struct {
   choice_kind kind;
   u32 least, most;                            // CK_COUNT
   const char *const *words;                   // ended by NULL
+  const u64 *where;                           // CK_SET: what each of them needs, as `needs`; NULL: nothing
   const char *(*word)(u32 i);                 // or a function that lists them, NULL past the last
   bool (*named)(const char *name, u32 *word); // other names of its words; NULL: there are none
   const char *suffix;                         // CK_WORD: a path that ends so is a value too; NULL: none is
@@ -53,6 +54,7 @@ typedef struct {
     const char *path; // where nparts is 0. NULL: no file
   };
 } choice_value;
+enum { OVERLAP_PP = 1, OVERLAP_DP = 2 }; // bits of overlap, in the order of its words
 static inline const char *choice_file(choice_value x) { return x.nparts ? NULL : x.path; }
 typedef union {
   choice_value of[CHOICE_COUNT];
@@ -101,7 +103,12 @@ bool choice_read(choice_id id, arena *a, const char *text, size_t n, choice_valu
 bool choice_is(choice_id id, choice_value x, const char *word);
 // May the row be chosen, with the values of the rows that it needs?
 bool choice_applies(choice_id id, const strategy *s, bool train);
-// Why not: "needs tp > 1; here tp=1", or that it is for training.
+// A set without the words that cannot be chosen there, and with those of them that are default. Others are as they are.
+choice_value choice_settled(choice_id id, const strategy *s, bool train);
+bool choice_is_on(choice_id id, const strategy *s); // of a set: one of the words that are default, if any are
+// What the row needs, as choice_row.needs: of a set, what the first word does that is on and cannot be chosen.
+u64 choice_needs_here(choice_id id, const strategy *s, bool train);
+// Why not: "needs tp > 1; here tp=1", or that it is for training. Of a set, why not the first word that cannot.
 const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train);
 const char *choice_needs(arena *a, choice_id id); // "training and dp > 1"; "": nothing
 

@@ -120,10 +120,10 @@ void emit_before(main_build *mb, stage_build *s) {
 }
 
 // ---- tasks ------------------------------------------------------------------------------------------------
-static u32 emit_call(main_build *mb, const sharded *f, const type **types, const u32 *opd, u32 n, group g,
+static u32 emit_call(main_build *mb, func f, const type **types, const u32 *opd, u32 n, group g,
                      u32 m, u8 flags) {
   prog *p = mb->p;
-  const func_info *fi = func_get(p, f->dst);
+  const func_info *fi = func_get(p, f);
   if (!*types) { // once for all microbatches
     type *t = NEWN(mb->x->a, type, fi->rets.n + 1);
     for (u32 k = 0; k < fi->rets.n; k++) t[k] = type_bind(p, fi->values.v[fi->rets.v[k]].ty, g);
@@ -134,7 +134,7 @@ static u32 emit_call(main_build *mb, const sharded *f, const type **types, const
   u32 at = emit(&mb->b, OP_call, (attrset){0}, opd, n, *types, fi->rets.n);
   mb->b.flags = 0;
   instr *in = &func_get(p, mb->b.f)->body.v[at - 1];
-  in->callee = f->dst;
+  in->callee = f;
   return in->res;
 }
 
@@ -173,7 +173,7 @@ static void run_forward(main_build *mb, stage_build *s, u32 m) {
   u32 buf[64], *opd = c->ninputs < 60 ? buf : NEWN(mb->x->a, u32, c->ninputs + 1), n = 0;
   if (c->nweights) opd[n++] = main_fwd_weights(mb, s, m);
   for (u32 k = 0; k < c->ninputs; k++) opd[n++] = argument(mb, s, k, m);
-  u32 r = emit_call(mb, &s->fwd, &s->fwd_types, opd, n, s->g, m, 0);
+  u32 r = emit_call(mb, s->fwd.dst, &s->fwd_types, opd, n, s->g, m, 0);
   s->nforwards++;
   for (u32 k = 0; k < c->noutputs; k++) s->res[(size_t)k * mb->nmb + m] = r + k;
   if (s->gp && s->gp->nsaved) s->saved[m] = r + c->noutputs;
@@ -215,6 +215,17 @@ static value output_grad(main_build *mb, stage_build *s, u32 output, u32 m) {
   return sum;
 }
 
+// One more task has added to the gradients, which are what it made from result r on: of the last one its sums.
+static void took_gradients(stage_build *s, u32 r, bool last) {
+  s->grads = r, s->nsums++;
+  if (last) s->ended = r + 1;
+}
+
+// Is the next task that adds to the gradients the last one, and sums them?
+static bool sums_now(const main_build *mb, const stage_build *s) {
+  return s->last.i && s->nsums + 1 == main_micro(mb, s->replica);
+}
+
 // What is computed again is so when the gradient has come: frameworks do it inside the backward.
 static void run_backward(main_build *mb, stage_build *s, u32 m) {
   const grad_pair *gp = s->gp;
@@ -230,12 +241,15 @@ static void run_backward(main_build *mb, stage_build *s, u32 m) {
   }
   if (!gp->wgt.i && s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
   for (u32 k = 0; k < ncame && gp->nagain; k++) opd[n++] = came[k] | OPD_AFTER;
-  u32 r = emit_call(mb, &s->bwd, &s->bwd_types, opd, n, s->g, m, INSTR_BACKWARD);
+  const bool last = !gp->wgt.i && sums_now(mb, s);
+  const type *own = NULL;
+  const u32 r =
+      emit_call(mb, last ? s->last : s->bwd.dst, last ? &own : &s->bwd_types, opd, n, s->g, m, INSTR_BACKWARD);
   for (u32 k = 0; k < gp->ndx; k++) s->dx[(size_t)k * mb->nmb + m] = r + k; // leaves in travel_backward
   if (gp->wgt.i)
     s->carry[m] = gp->ncarry ? r + gp->ndx : 0;
   else if (gp->nacc)
-    s->grads = r + gp->ndx;
+    took_gradients(s, r + gp->ndx, last);
 }
 
 static void run_weights(main_build *mb, stage_build *s, u32 m) {
@@ -244,8 +258,11 @@ static void run_weights(main_build *mb, stage_build *s, u32 m) {
   u32 n = put_needs(mb, s, s->wgrad_weights, gp->need_w, gp->nneed_w, m, opd);
   if (gp->ncarry) opd[n++] = s->carry[m];
   if (s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
-  u32 r = emit_call(mb, &s->wgt, &s->wgt_types, opd, n, s->g, m, INSTR_BACKWARD);
-  if (gp->nacc) s->grads = r;
+  const bool last = sums_now(mb, s);
+  const type *own = NULL;
+  const u32 r =
+      emit_call(mb, last ? s->last : s->wgt.dst, last ? &own : &s->wgt_types, opd, n, s->g, m, INSTR_BACKWARD);
+  if (gp->nacc) took_gradients(s, r, last);
 }
 
 // ---- what leaves ----------------------------------------------------------------------------------------
@@ -276,7 +293,8 @@ static void leave_backward(main_build *mb, stage_build *s, u32 m) {
 // The gradients of a stage's inputs may be there before those of its weights. They are sent when the task has
 // ended: frameworks launch the send after the whole backward.
 value emit_sends_after(const stage_build *s, bool whole) {
-  return s->gp && (whole || !s->gp->wgt.i) && s->gp->nacc ? s->grads : 0;
+  if (!s->gp || (!whole && s->gp->wgt.i) || !s->gp->nacc) return 0;
+  return s->ended ? s->ended : s->grads;
 }
 
 static void send_forward(main_build *mb, stage_build *s, edge *x, u32 m) {

@@ -103,7 +103,8 @@ u64 plan_hash_unordered(const ctx *c, const plan *pn) {
 }
 
 u64 plan_hash_ordered(const ctx *c, const plan *pn, u64 unordered) {
-  return hash_u64(hash_name(hash_orders(unordered, pn), c, pn->send_stream),
+  const u64 sends = hash_name(hash_orders(unordered, pn), c, pn->send_stream);
+  return hash_u64(pn->sum_stream.i ? hash_name(sends, c, pn->sum_stream) : sends,
                   pn->send_channels + 8u * pn->rendezvous + 16u * pn->materialise);
 }
 

@@ -35,6 +35,10 @@ typedef struct stage_build {
   value *fwd_of, *bwd_of;                        // there by version of its own weights; 0: not packed
   value *weight_of;                              // [version * nweights + weight]; 0: not asked for, or gone
   value grads;                                   // packed gradients so far
+  u32 nsums;        // tasks so far that have added to them
+  func last;        // of the last of these, where it sums over data ranks as well; {0}: updates do
+  layout *last_lay; // per accumulator: as it leaves `last`
+  value ended;      // made last by it; 0: not yet
   type *arg_type; // per input that is a piece of a parameter: its type, once known
   edge **came;    // per input that another stage makes
   u32 nin;
@@ -125,6 +129,7 @@ void main_open(main_build *mb, apply *x,
                u32 most);         // most: microbatches of a replica that are emitted; 0: all
 bool main_stages(main_build *mb); // stages.c: groups, stages, gradients, sharded functions
 bool main_params(main_build *mb); // ... parameters and optimizer states
+bool main_sums(main_build *mb);   // sums.c: stage_build.last, once main_params has run
 // schedule.c: the graph of stages, after emit_begin; everything written out in the plan's order.
 void main_graph(const main_build *mb, arena *a, plan_graph *g);
 bool main_tasks(main_build *mb);

@@ -171,6 +171,7 @@ typedef struct {
   sym send_stream;  // of sends; {0}: they occupy the compute stream at both ends (blocking sends)
   u8 send_channels; // 0, 1: all sends on that stream; 2: forward and backward apart; 4: one channel for
                     // each peer, pass and direction
+  sym sum_stream;   // of sums of gradients over data ranks, beside the last backward; {0}: updates sum them
   bool rendezvous;  // a place goes on when what it sent was taken: sends on the compute stream alone
   sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
   const plan_task_graphs *task_graphs; // of a plan made from annotations; NULL: it was not
@@ -748,6 +749,7 @@ void policy_zero(plan *pn, u8 axis, u32 level);
 void policy_sync(plan *pn, u8 axis, const strategy *s); // servers over the axis, as sync says
 bool policy_wide_gradients(const prog *src,
                            const strategy *s);           // are gradients of half-precision weights in f32?
+void policy_sums(ctx *c, plan *pn, const strategy *s);   // stream of sums of gradients, as overlap says
 void policy_sends(ctx *c, plan *pn, const strategy *s);  // streams of sends, as overlap and channels say
 void policy_trans_room(planner *pl, arena *a, plan *pn); // for one trans more of every instruction, in `a`
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);

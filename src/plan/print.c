@@ -216,6 +216,11 @@ static void put_plan(const prog *src, const prog *model, const plan *pn, strbuf 
     sb_char(b, '\n');
     if (pn->send_channels) sb_fmt(b, "send-channels: %u\n", pn->send_channels);
   }
+  if (pn->sum_stream.i) {
+    sb_put(b, "sum-stream: ");
+    put_name(src, pn->sum_stream, b);
+    sb_char(b, '\n');
+  }
   if (pn->rendezvous) sb_put(b, "buffers: rendezvous\n");
   if (plan_schedule(pn)) sb_fmt(b, "schedule: %s\n", plan_schedule(pn));
   if (plan_schedule(pn) && pn->made.shape.group) sb_fmt(b, "group: %u\n", pn->made.shape.group);

@@ -574,9 +574,32 @@ static bool settle_sync(ctx *c, const strategy_set *set, const strategy *s) {
          strategy_goes_with(c, set, s, "sync=ps", beside_servers, COUNT_OF(beside_servers));
 }
 
-// Updates between the tasks of a pipeline.
+// Sums of gradients beside the last backward of a stage.
 static bool is_servers(choice_value x) { return choice_is(CHOICE_sync, x, "ps"); }
 static bool waits_for_takers(choice_value x) { return choice_is(CHOICE_buffers, x, "rendezvous"); }
+static bool updates_or_two_ways(choice_value x) {
+  return choice_has_two_ways(x) || (!choice_file(x) && sched_row_of(x.n)->weights != WEIGHTS_ONE);
+}
+static const choice_unfit beside_sums[] = {
+    {CHOICE_zero, shards_gradients, "ZeRO 2 and 3 sum gradients in the backward of every microbatch",
+     "zero=1, or overlap=pp"},
+    {CHOICE_sync, is_servers, "gradients go to their servers when the tasks have ended",
+     "sync=allreduce, or overlap=pp"},
+    {CHOICE_replicas, choice_is_list, "what replicas of different make-up sum is put together first",
+     "replicas=none, or overlap=pp"},
+    {CHOICE_schedule, updates_or_two_ways,
+     "gradients of several stages are put together, or updates stand between tasks",
+     "schedule=1f1b, or overlap=pp"},
+    {CHOICE_offload, any_on_host, "what copies wait for is on the compute stream",
+     "offload=none, or overlap=pp"},
+};
+
+static bool settle_sums(ctx *c, const strategy_set *set, const strategy *s) {
+  return !(s->overlap.n & OVERLAP_DP) ||
+         strategy_goes_with(c, set, s, "overlap=dp", beside_sums, COUNT_OF(beside_sums));
+}
+
+// Updates between the tasks of a pipeline.
 static const choice_unfit beside_stale[] = {
     {CHOICE_replicas, choice_is_list, "replicas would have to update at the same times",
      "replicas=none, or schedule=1f1b"},
@@ -620,7 +643,7 @@ static bool settle_interlaced(ctx *c, const strategy_set *set, const strategy *s
 
 // To be typed: "add --train", "add tp=2".
 static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool train) {
-  const u64 needs = choice_get(id)->needs;
+  const u64 needs = choice_needs_here(id, s, train);
   if (needs & CHOICE_TRAINING && !train) return "add --train";
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     const choice_row *r = choice_get((choice_id)k);
@@ -633,11 +656,11 @@ static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool
     if (few && s->tp_stages.nparts && s->of[k].n > 1)
       return arena_printf(a, "use %s numbers in tp.stages", k == CHOICE_dp ? "smaller" : "larger");
     if (few) return arena_printf(a, "add %s=2", r->name);
-    if (choice_needs_on(id) >> k & 1 && !s->of[k].n)
+    if (choice_needs_on(id) >> k & 1 && !choice_is_on((choice_id)k, s))
       return arena_printf(a, "set %s=%s", r->name,
                           strcmp(r->dflt, "none") ? r->dflt : choice_word((choice_id)k, 0));
   }
-  if (needs & CHOICE_BLOCKING && s->overlap.n) return "set overlap=none";
+  if (needs & CHOICE_BLOCKING && s->overlap.n & OVERLAP_PP) return "set overlap=none";
   if (needs & CHOICE_SEVERAL && strategy_most(s, CHOICE_dp) <= 1 && !s->replicas.nparts) return "add dp=2";
   return needs & CHOICE_GROUPED ? "use schedule=interleaved" : "";
 }
@@ -671,7 +694,13 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     choice_id id = (choice_id)i;
     if (s->of[i].n == dflt->of[i].n && !s->of[i].part) continue; // a default has neither parts nor a path
-    if (choice_same(s->of[i], dflt->of[i]) || choice_applies(id, s, train)) continue;
+    const choice_value settled = choice_settled(id, s, train);
+    const bool dropped = choice_get(id)->where && s->of[i].n & ~settled.n;
+    if (choice_same(s->of[i], dflt->of[i])) continue;
+    if (choice_applies(id, s, train) && !dropped) {
+      s->of[i] = settled;
+      continue;
+    }
     arena *a = arena_new();
     strbuf one = {.a = a};
     choice_say(id, s->of[i], &one);
@@ -685,6 +714,6 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
   return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
          settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && strategy_settle_degrees(c, set, s) &&
          settle_places(c, set, s) && settle_interlaced(c, set, s) && settle_passes(c, set, s) &&
-         settle_sync(c, set, s) && settle_stale(c, set, train, s) && settle_whale(c, set, s) &&
+         settle_sync(c, set, s) && settle_sums(c, set, s) && settle_stale(c, set, train, s) && settle_whale(c, set, s) &&
          settle_micro(c, set, batch, s);
 }

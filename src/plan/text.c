@@ -647,8 +647,9 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
                                      "coshard",        "offload",     "prefetch",
                                      "gradient-type",  "recompute",   "input-gradients",
                                      "keep-gradients", "send-stream", "send-channels",
-                                     "buffers",        "schedule",    "group",
-                                     "order",          "materialise", NULL};
+                                     "sum-stream",     "buffers",     "schedule",
+                                     "group",          "order",       "materialise",
+                                     NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;
@@ -664,6 +665,9 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
   const ynode *name = yaml_get(y, "name"), *send = yaml_get(y, "send-stream");
   if (name) r.pn->name = word(&r, name, "name");
   if (send) r.pn->send_stream = word(&r, send, "send-stream");
+  const ynode *sums = yaml_get(y, "sum-stream");
+  if (sums) r.pn->sum_stream = word(&r, sums, "sum-stream");
+  if (sums && !yaml_get(y, "train")) bad(&r, sums, "`sum-stream` is of gradients, and this plan has none");
   r.pn->send_channels = (u8)number_at(&r, y, "send-channels", 0, 4, 0);
   if (r.pn->send_channels == 3) bad(&r, yaml_get(y, "send-channels"), "`send-channels` is 1, 2 or 4");
   const ynode *buffers = yaml_get(y, "buffers");

@@ -77,6 +77,7 @@ typedef struct {
   bool main;
   bool versions; // updates of main are between tasks, so a stage has several versions of its weights
   state *val;
+  u32 *like;   // per function: the one that does all that it does but for sums behind it, or itself
   u8 *chain;   // of main's values: 1: all elements are complete sums; 2: it takes a closer look
   value *sums; // of main's values: the accumulators that they continue, as these began; 0: not known yet
 } coverage;
@@ -225,7 +226,7 @@ static value first_version(const coverage *w, value v) {
 static u64 stage_of_call(const coverage *w, u32 call) {
   const instr *i = &w->fi->body.v[call - 1];
   const func_info *f = func_get(w->p, i->callee);
-  u64 h = hash_u64(i->callee.i, i->g.i);
+  u64 h = hash_u64(w->like[i->callee.i], i->g.i);
   for (u32 k = 0; k < f->nparams; k++)
     if (f->params.v[k].r == ROLE_WEIGHT)
       return hash_step(h, w->main && w->versions ? first_version(w, opd_of(w->fi, i, k))
@@ -460,7 +461,7 @@ static in_time made_here(coverage *w, const instr *i, type t, bool zero) {
   if (now == 'D') return (in_time){IN_PIECE, c};
   if (zero) return (in_time){IN_SUM, 0};
   u64 site = w->main ? hash_u64(i->op, hash_u64(i->at.i, i->origin))
-                     : hash_u64((u64)w->f.i << 32 | (u32)(i - w->fi->body.v), 1);
+                     : hash_u64((u64)w->like[w->f.i] << 32 | (u32)(i - w->fi->body.v), 1);
   if (c == COORD_CURRENT) return (in_time){IN_SUM, set_new(w, (set){.kind = SET_CURRENT, .site = site})};
   if (c == COORD_NONE) return (in_time){IN_SUM, set_new(w, (set){.kind = SET_ALL, .site = site})};
   return (in_time){IN_SUM, set_new(w, (set){.kind = SET_AT, .a = c, .site = site})};
@@ -514,7 +515,7 @@ static u32 instantiate(coverage *w, u32 x, const instr *i, const u32 *arg, u32 c
   case SET_BOTH: y = set_both(w, instantiate(w, s.a, i, arg, c), instantiate(w, s.b, i, arg, c)); break;
   case SET_CURRENT:
   case SET_AT:
-    s.site = hash_u64(hash_u64((u64)w->f.i << 32 | (u32)(i - w->fi->body.v), 2), s.site);
+    s.site = hash_u64(hash_u64((u64)w->like[w->f.i] << 32 | (u32)(i - w->fi->body.v), 2), s.site);
     if (s.kind == SET_CURRENT && c != COORD_CURRENT) s.kind = SET_AT, s.a = c;
     y = set_new(w, s);
     break;
@@ -696,6 +697,32 @@ static void check_results(coverage *w) {
   }
 }
 
+// The last task of a stage may be a function of its own: the body of the others, and sums of gradients behind it, on a
+// stream. What it contributes is what they contribute.
+static bool begins_as(const func_info *f, const func_info *g) {
+  if (f->nparams != g->nparams || f->body.n <= g->body.n) return false;
+  for (u32 k = 0; k < g->nparams; k++)
+    if (val(f, k + 1)->ty.i != val(g, k + 1)->ty.i) return false;
+  for (u32 k = 0; k < g->body.n; k++) {
+    const instr *i = &f->body.v[k], *j = &g->body.v[k];
+    if (i->res != j->res || i->origin != j->origin || !instr_alike(f, i, g, j, 0)) return false;
+    if (memcmp(&f->opds.v[i->opd], &g->opds.v[j->opd], i->nopd * sizeof *f->opds.v) != 0) return false;
+  }
+  return f->body.v[g->body.n].strm > 0;
+}
+
+static void find_like(coverage *w) {
+  for (u32 i = 1; i < w->p->funcs.n; i++) {
+    const func_info *f = func_get(w->p, (func){i});
+    bool sums = false;
+    w->like[i] = i;
+    for (u32 k = f->body.n; i != w->p->main.i && k-- > 0 && !sums;)
+      sums = f->body.v[k].op == OP_join && f->body.v[k].strm;
+    for (u32 j = 1; sums && j < i && w->like[i] == i; j++)
+      if (begins_as(f, func_get(w->p, (func){j}))) w->like[i] = j;
+  }
+}
+
 static bool has_versions(const prog *p) {
   const func_info *m = func_get(p, p->main);
   for (u32 k = 0; k < m->body.n; k++)
@@ -715,6 +742,7 @@ static bool check_time(prog *p) {
                   .errors = errors};
     w.sum = ZNEWN(w.a, summary, p->funcs.n);
     w.chain = ZNEWN(w.a, u8, func_get(p, p->main)->values.n);
+    w.like = NEWN(w.a, u32, p->funcs.n), find_like(&w);
     w.sums = ZNEWN(w.a, value, func_get(p, p->main)->values.n);
     set_new(&w, (set){.kind = SET_EMPTY});
     w.versions = has_versions(p);

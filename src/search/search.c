@@ -97,6 +97,7 @@ static void screen_point(search *s, worker *w, arena *a, search_point *p, screen
 // Only the streams of its sends are others.
 static void screen_as(worker *w, search_point *p, screened *last) {
   if (last->pn) {
+    policy_sums(w->c, last->pn, &p->s);
     if (strategy_most(&p->s, CHOICE_pp) > 1)
       policy_sends(w->c, last->pn, &p->s), plan_drop_ways(w->pl, last->pn);
     p->plan = plan_hash_ordered(w->c, last->pn, last->hash), p->bound_bytes = last->p->bound_bytes;

@@ -247,7 +247,12 @@ static void all_values(points *sp, choice_id id, strategy *s) {
     assert(r->most < CHOICE_MOST); // those without an end are above
     first = r->least, n = r->most - r->least + 1;
     break;
-  case CK_SET: n = 1u << choice_words(id); break;
+  case CK_SET:
+    for (u32 k = 0; k < 1u << choice_words(id); k++) { // words that cannot be chosen make no other values
+      s->of[id].n = k;
+      if (choice_settled(id, s, sp->o->train).n == k) with(sp, id, s, k);
+    }
+    return;
   case CK_WORD:
   case CK_FLAG:
   case CK_GRIDS:

@@ -144,8 +144,8 @@ sync_time sync_ps(worker *w, arena *tmp, u32 first, const strategy *s, const syn
   const u32 dp = s->dp.n, tp = s->tp.n;
   sync_time t = {0, 0};
   i64 ps[SYNCS];
-  // servers: on other streams; plain sends may take fewer steps
-  if (dp < 2 || bytes->all < 1 || choice_is(CHOICE_sync, s->sync, "ps") ||
+  // servers, and sums beside the backward: on other streams; plain sends may take fewer steps
+  if (dp < 2 || bytes->all < 1 || s->overlap.n & OVERLAP_DP || choice_is(CHOICE_sync, s->sync, "ps") ||
       s->materialise.n == MATERIALISE_P2P)
     return t;
   u32 *ranks = NEWN(tmp, u32, dp * tp);

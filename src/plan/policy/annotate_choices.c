@@ -145,6 +145,12 @@ bool choices_beside(work *w) {
       if (keys[k].id == id && !agrees(w, &keys[k], x, at)) return false;
     w->s.of[i] = x;
   }
+  if (w->s.overlap.n & OVERLAP_DP) {
+    diag(w->c, E_STRATEGY, set->of[CHOICE_overlap].at,
+         "overlap=dp does not go with annotations: task graphs share weights");
+    diag_hint(w->c, "overlap=pp");
+    return false;
+  }
   if (w->s.overlap.n || choice_same(w->s.channels, choice_default(CHOICE_channels))) return true;
   diag(w->c, E_STRATEGY, set->of[CHOICE_channels].at, "%s needs overlap=pp; got overlap=none",
        said_text(w, CHOICE_channels, w->s.channels));

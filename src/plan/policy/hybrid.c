@@ -195,8 +195,13 @@ bool policy_wide_gradients(const prog *src, const strategy *s) {
 
 void policy_sends(ctx *c, plan *pn, const strategy *s) {
   static const u8 channels[] = {4, 2, 1};
-  pn->send_stream = s->overlap.n ? sym_of(c, "pp") : (sym){0};
-  pn->send_channels = s->overlap.n ? channels[s->channels.n] : 0;
+  const bool beside = s->overlap.n & OVERLAP_PP;
+  pn->send_stream = beside ? sym_of(c, "pp") : (sym){0};
+  pn->send_channels = beside ? channels[s->channels.n] : 0;
+}
+
+void policy_sums(ctx *c, plan *pn, const strategy *s) {
+  pn->sum_stream = s->overlap.n & OVERLAP_DP ? sym_of(c, "dp") : (sym){0};
 }
 
 static plan *frame(arena *a, const prog *src, const hybrid_opts *o) {
@@ -371,6 +376,7 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
 bool policy_ordered(planner *pl, arena *a, plan *pn, const hybrid_opts *o, const sched **file) {
   const strategy *s = &o->s;
   if (s->pp.n > 1) policy_sends(planner_source(pl)->c, pn, s);
+  policy_sums(planner_source(pl)->c, pn, s);
   pn->rendezvous = choice_is(CHOICE_buffers, s->buffers, "rendezvous");
   const loc at = said_at(o, s->v.n > 1 && !s->schedule.path ? CHOICE_v : CHOICE_schedule);
   return policy_schedule(pl, a, pn, s, o, at, file);
