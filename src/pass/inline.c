@@ -24,7 +24,7 @@ typedef struct waits {
   group g;
   bool done[UINT8_MAX + 1]; // by stream
 } waits;
-static void splice(builder *b, func f, value *id, waits *w, bool deep, bool names);
+static void splice(builder *b, func f, value *id, waits *w, bool deep, bool names, const pass_behind *behind);
 
 u32 pass_tasks_move(prog *p, u32 t, u32 k, u32 to) {
   for (; t < p->tasks.n && p->tasks.v[t].from <= k; t++) p->tasks.v[t].from = to;
@@ -43,7 +43,7 @@ static void splice_call(builder *b, const func_info *f, const instr *in, value *
   const u32 n = instr_nopd(f, in);
   waits own = {.around = w, .n = in->nopd - n, .opd = NEWN(b->p->a, u32, in->nopd), .g = c.g};
   for (u32 k = n; k < in->nopd; k++) own.opd[k - n] = id[opd_of(f, in, k)] | OPD_AFTER;
-  splice(&c, in->callee, inner, own.n ? &own : w, deep, false);
+  splice(&c, in->callee, inner, own.n ? &own : w, deep, false, NULL);
   for (u32 r = 0; r < in->nres; r++) id[in->res + r] = inner[g->rets.v[r]];
 }
 
@@ -78,7 +78,7 @@ static void splice_instr(builder *b, const func_info *from, const instr *in, val
   }
 }
 
-static void splice(builder *b, func f, value *id, waits *w, bool deep, bool names) {
+static void splice(builder *b, func f, value *id, waits *w, bool deep, bool names, const pass_behind *behind) {
   const func_info *from = func_get(b->p, f);
   for (u32 k = 0; k < from->body.n; k++) {
     const instr *in = &from->body.v[k];
@@ -86,14 +86,15 @@ static void splice(builder *b, func f, value *id, waits *w, bool deep, bool name
       splice_call(b, from, in, id, w, true);
     else
       splice_instr(b, from, in, id, w, names);
+    if (behind) behind->put(behind->arg, b, k, id);
   }
 }
 
-void pass_splice(builder *b, func f, const value *args, value *rets, bool names) {
+void pass_splice(builder *b, func f, const value *args, value *rets, bool names, const pass_behind *behind) {
   const func_info *fi = func_get(b->p, f);
   value *id = NEWN(b->p->a, value, fi->values.n);
   for (u32 k = 0; k < fi->nparams; k++) id[k + 1] = args[k];
-  splice(b, f, id, NULL, false, names);
+  splice(b, f, id, NULL, false, names, behind);
   for (u32 k = 0; k < fi->rets.n; k++) rets[k] = id[fi->rets.v[k]];
 }
 
@@ -126,7 +127,7 @@ void pass_inline(prog *p) {
   builder b = builder_at(p, made);
   value *id = NEWN(p->a, value, old->values.n);
   for (u32 k = 0; k < old->nparams; k++) id[k + 1] = pass_param_like(p, made, old, k);
-  splice(&b, p->main, id, NULL, true, true);
+  splice(&b, p->main, id, NULL, true, true, NULL);
   for (u32 k = 0; k < old->rets.n; k++) *vec_push(p->a, &func_get(p, made)->rets) = id[old->rets.v[k]];
   pass_replace(p, p->main, made);
   IR_VERIFY_PASS(p);

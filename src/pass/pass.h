@@ -14,8 +14,13 @@ u32 pass_outline(prog *p);
 void pass_inline(prog *p);
 // The same of some calls of main alone, by instruction from 0; calls in their bodies stay.
 void pass_inline_calls(prog *p, const bool *which);
-// Emits the body of f with args for its parameters; rets gets what it returns. Calls in it stay calls.
-void pass_splice(builder *b, func f, const value *args, value *rets, bool names);
+// Emits the body of f with args for its parameters; rets gets what it returns. Calls in it stay calls. behind: what
+// emits more behind instruction k of f, from 0; id: by value of f what it is here, which may be changed. NULL: nothing.
+typedef struct {
+  void (*put)(void *arg, builder *b, u32 k, value *id);
+  void *arg;
+} pass_behind;
+void pass_splice(builder *b, func f, const value *args, value *rets, bool names, const pass_behind *behind);
 
 // Means over labels that are not some negative number, which no class has, become means over all labels: how
 // many are ignored is nobody's to know before all are seen. Returns the number of instructions changed

@@ -70,7 +70,7 @@ bool pass_loss(prog *p) {
   }
   builder b = builder_at(p, made);
   *vec_push(p->a, &func_get(p, p->main)->rets) = y; // what the loss is taken of
-  pass_splice(&b, p->main, args, rets, true);
+  pass_splice(&b, p->main, args, rets, true, NULL);
   u32 n = old->rets.n - 1;
   b.where = old->where;
   rets[0] = logits ? cross_entropy(&b, rets[n], given) : mean_squares(&b, rets[n], given);
@@ -256,7 +256,7 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   builder b = builder_at(p, made);
   b.where = old->where;
   value *y = NEWN(p->a, value, fwd->rets.n), *args = NEWN(p->a, value, bwd->nparams);
-  pass_splice(&b, pair.fwd, param, y, true);
+  pass_splice(&b, pair.fwd, param, y, true, NULL);
   for (u32 k = 0; k < pair.nneed; k++) args[n++] = param[pair.need[k]];
   for (u32 k = 0; k < pair.nsaved; k++) args[n++] = y[old->rets.n + k];
   const shape *s = &val_type(p, old, old->rets.v[0])->s;
@@ -264,7 +264,7 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
   b.flags = INSTR_BACKWARD;
   args[n++] = build(&b, OP_full, NULL, 0, one, COUNT_OF(one));
   value *made_of = NEWN(p->a, value, bwd->rets.n + 1), *grad = NEWN(p->a, value, w.n + 1);
-  pass_splice(&b, pair.bwd, args, made_of, false);
+  pass_splice(&b, pair.bwd, args, made_of, false, NULL);
   for (u32 k = 0, i = 0; k < w.n; k++) {
     const bool has = i < pair.nacc && pair.acc[i] == w.param[k];
     grad[k] = has ? made_of[i++] : zeros_like(&b, param[w.param[k]]);

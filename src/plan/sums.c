@@ -2,11 +2,8 @@
 // task that makes gradients does, and then sums them on a stream of its own. Not which tasks come when (schedule.c). What
 // is not summed here the update sums (finish.c).
 //
-// Idea: sums follow everything else in the function. A stream knows only what comes before on it and what is read, so each
-// begins when its gradient is there; and memory, which is counted in the order of issue, is what it is where updates sum.
 // A gradient that several stages make is summed when theirs have been added, by the update.
 #include "plan/main.h"
-#include <stdlib.h>
 
 // The layout in which the update of a weight reads its gradient: as the weight's states lie, which may be in pieces.
 static layout read_by_update(const main_build *mb, value w) {
@@ -41,64 +38,97 @@ static bool find_layouts(const main_build *mb, const stage_build *s, layout *to)
   return any;
 }
 
-// When a function makes a value: after so many instructions of its own, and of what the last of these calls.
+static const instr *maker_of(const func_info *f, value v) { return &f->body.v[f->values.v[v].def - 1]; }
+
+// The gradients of a function, as its body is written again.
 typedef struct {
-  u32 k, def, within;
-} made_at;
+  main_build *mb;
+  const func_info *f; // as it is
+  u32 n, done;        // done: of `order`
+  const value *grad;  // of f
+  const u32 *order;   // numbers of gradients, as they are made
+  const layout *to;
+  value *sum; // here, by gradient
+  group g;
+} summing;
 
-static int by_time(const void *x, const void *y) {
-  const made_at *a = x, *b = y;
-  return a->def != b->def         ? (a->def < b->def ? -1 : 1)
-         : a->within != b->within ? (a->within < b->within ? -1 : 1)
-                                  : (a->k > b->k) - (a->k < b->k);
+// What of an instruction's results is made first: of a call what its callee makes first.
+static u32 made_within(const prog *p, const func_info *f, value v) {
+  const u32 def = f->values.v[v].def;
+  const instr *i = def ? &f->body.v[def - 1] : NULL;
+  const func_info *g = i && i->op == OP_call ? func_get(p, i->callee) : NULL;
+  return g ? val(g, g->rets.v[v - i->res])->def : 0;
 }
 
-// Values in the order in which they are made.
-static made_at *in_order(const main_build *mb, const func_info *f, const value *v, u32 n) {
-  made_at *out = NEWN(mb->x->a, made_at, n);
+static bool made_before(const prog *p, const func_info *f, value x, value y) {
+  const u32 a = val(f, x)->def, b = val(f, y)->def;
+  return a != b ? a < b : made_within(p, f, x) < made_within(p, f, y);
+}
+
+// By insertion: gradients are some hundreds, and mostly in the opposite order.
+static const u32 *in_order(const main_build *mb, const func_info *f, const value *grad, u32 n) {
+  u32 *v = NEWN(mb->x->a, u32, n + 1);
   for (u32 k = 0; k < n; k++) {
-    const u32 def = f->values.v[v[k]].def;
-    const instr *i = def ? &f->body.v[def - 1] : NULL;
-    const func_info *g = i && i->op == OP_call ? func_get(mb->p, i->callee) : NULL;
-    out[k] = (made_at){k, def, g ? val(g, g->rets.v[v[k] - i->res])->def : 0};
+    u32 at = k;
+    for (; at > 0 && made_before(mb->p, f, grad[k], grad[v[at - 1]]); at--) v[at] = v[at - 1];
+    v[at] = k;
   }
-  qsort(out, n, sizeof *out, by_time);
-  return out;
+  return v;
 }
 
-// What `f` does with, at the end, the sums of the gradients that its last result packs. The gradient that is made last
-// is returned as it is, too: when it is there the task has ended.
+// Behind what makes a gradient its sum. Where that is as large the gradient ends with it; a piece of it does not take its
+// memory, so the gradient is there until the task ends.
+static void put_sums(void *arg, builder *b, u32 k, value *id) {
+  summing *x = arg;
+  apply *ap = x->mb->x;
+  prog *p = x->mb->p;
+  for (; x->done < x->n && val(x->f, x->grad[x->order[x->done]])->def <= k + 1; x->done++) {
+    const u32 j = x->order[x->done];
+    const value v = id[x->grad[j]];
+    const builder before = *b;
+    x->sum[j] = v;
+    if (val_type(p, func_get(p, b->f), v)->lay.i == x->to[j].i || b->failed) continue;
+    b->flags = INSTR_UPDATE, b->where = x->f->where, b->strm = (u8)stream_of(p, ap->pn->sum_stream).i;
+    ap->update = true;
+    x->sum[j] = shard_convert(ap, b, v, x->to[j], x->g);
+    ap->update = false;
+    b->flags = before.flags, b->where = before.where, b->strm = before.strm;
+    if (b->failed || x->done + 1 == x->n) continue; // the last one is returned as it is
+    const func_info *f = func_get(p, b->f);
+    const type_info *had = val_type(p, f, v), *has = val_type(p, f, x->sum[j]);
+    if (layout_get(p->sp, had->lay)->nsplit == layout_get(p->sp, has->lay)->nsplit) id[x->grad[j]] = x->sum[j];
+  }
+}
+
+// What `f` does, and the sums of the gradients that its last result packs, each behind what makes the gradient. The gradient
+// that is made last is returned as it is, too: when it is there the task has ended.
 static func with_sums(main_build *mb, func f, const layout *to, group g) {
   apply *x = mb->x;
   prog *p = mb->p;
   const func_info *from = func_get(p, f);
+  const instr *all = maker_of(from, from->rets.v[from->rets.n - 1]);
+  const u32 n = all->nopd, nret = from->rets.n;
+  value *arg = NEWN(x->a, value, from->nparams + 1), *ret = NEWN(x->a, value, nret + 1),
+        *grad = NEWN(x->a, value, n);
+  type *ty = NEWN(x->a, type, n);
+  for (u32 k = 0; k < n; k++) grad[k] = opd_of(from, all, k);
+  summing s = {mb, from, n, 0, grad, in_order(mb, from, grad, n), to, NEWN(x->a, value, n), g};
+  const pass_behind behind = {put_sums, &s};
   const func made = func_new(p, from->name, from->where);
   builder b = builder_at(p, made);
-  const u32 nret = from->rets.n;
-  value *arg = NEWN(x->a, value, from->nparams + 1), *ret = NEWN(x->a, value, nret + 1);
   for (u32 k = 0; k < from->nparams; k++)
     arg[k] = func_param(p, made, val(from, k + 1)->ty, val(from, k + 1)->name, from->params.v[k].r);
-  pass_splice(&b, f, arg, ret, true);
-  const func_info *own = func_get(p, made);
-  const instr *all = &own->body.v[own->values.v[ret[nret - 1]].def - 1];
-  const u32 n = all->nopd;
-  value *grad = NEWN(x->a, value, n);
-  type *ty = NEWN(x->a, type, n);
-  for (u32 k = 0; k < n; k++) grad[k] = opd_of(own, all, k);
-  const made_at *order = in_order(mb, own, grad, n);
-  ret[nret] = grad[order[n - 1].k];
-  b.flags = INSTR_UPDATE, b.where = from->where;
-  b.strm = (u8)stream_of(p, x->pn->sum_stream).i;
-  x->update = true;
-  for (u32 j = 0; j < n && !b.failed; j++) {
-    const u32 k = order[j].k;
-    if (val_type(p, own, grad[k])->lay.i != to[k].i) grad[k] = shard_convert(x, &b, grad[k], to[k], g);
-  }
-  x->update = false, b.strm = 0;
+  pass_splice(&b, f, arg, ret, true, &behind);
   if (b.failed) return (func){0};
-  for (u32 k = 0; k < n; k++) ty[k] = val(func_get(p, made), grad[k])->ty;
+  func_info *own = func_get(p, made);
+  const instr *held = maker_of(own, ret[nret - 1]); // the pack as it was, which nobody reads
+  for (u32 k = 0; k < n; k++) ty[k] = val(own, opd_of(own, held, k))->ty;
+  own->values.v[held->res].ty = type_tuple(p, ty, n);
+  ret[nret] = opd_of(own, held, s.order[n - 1]);
+  for (u32 k = 0; k < n; k++) ty[k] = val(own, s.sum[k])->ty;
   const type t = type_tuple(p, ty, n);
-  ret[nret - 1] = emit_res(p, made, emit(&b, OP_pack, (attrset){0}, grad, n, &t, 1));
+  b.flags = INSTR_BACKWARD;
+  ret[nret - 1] = emit_res(p, made, emit(&b, OP_pack, (attrset){0}, s.sum, n, &t, 1));
   func_return(p, made, ret, nret + 1);
   return made;
 }

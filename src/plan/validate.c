@@ -453,6 +453,16 @@ static void claim_complete(coverage *w, u32 x, const instr *i) {
 }
 
 // ---- instructions -------------------------------------------------------------------------------------
+// Of a gradient, beside the backward.
+static bool is_sum(const instr *i) { return i->strm && i->flags & INSTR_UPDATE; }
+
+// Which instruction of its function it is, but for sums of gradients on a stream.
+static u32 number_of(const coverage *w, const instr *i) {
+  u32 n = 0;
+  for (const instr *j = w->fi->body.v; w->like[w->f.i] != w->f.i && j < i; j++) n += is_sum(j);
+  return (u32)(i - w->fi->body.v) - n;
+}
+
 // A result that no operand accounts for: a piece, or a sum of what is made here.
 static in_time made_here(coverage *w, const instr *i, type t, bool zero) {
   char now = role_of(w, t);
@@ -461,7 +471,7 @@ static in_time made_here(coverage *w, const instr *i, type t, bool zero) {
   if (now == 'D') return (in_time){IN_PIECE, c};
   if (zero) return (in_time){IN_SUM, 0};
   u64 site = w->main ? hash_u64(i->op, hash_u64(i->at.i, i->origin))
-                     : hash_u64((u64)w->like[w->f.i] << 32 | (u32)(i - w->fi->body.v), 1);
+                     : hash_u64((u64)w->like[w->f.i] << 32 | number_of(w, i), 1);
   if (c == COORD_CURRENT) return (in_time){IN_SUM, set_new(w, (set){.kind = SET_CURRENT, .site = site})};
   if (c == COORD_NONE) return (in_time){IN_SUM, set_new(w, (set){.kind = SET_ALL, .site = site})};
   return (in_time){IN_SUM, set_new(w, (set){.kind = SET_AT, .a = c, .site = site})};
@@ -515,7 +525,7 @@ static u32 instantiate(coverage *w, u32 x, const instr *i, const u32 *arg, u32 c
   case SET_BOTH: y = set_both(w, instantiate(w, s.a, i, arg, c), instantiate(w, s.b, i, arg, c)); break;
   case SET_CURRENT:
   case SET_AT:
-    s.site = hash_u64(hash_u64((u64)w->like[w->f.i] << 32 | (u32)(i - w->fi->body.v), 2), s.site);
+    s.site = hash_u64(hash_u64((u64)w->like[w->f.i] << 32 | number_of(w, i), 2), s.site);
     if (s.kind == SET_CURRENT && c != COORD_CURRENT) s.kind = SET_AT, s.a = c;
     y = set_new(w, s);
     break;
@@ -697,29 +707,46 @@ static void check_results(coverage *w) {
   }
 }
 
-// The last task of a stage may be a function of its own: the body of the others, and sums of gradients behind it, on a
-// stream. What it contributes is what they contribute.
-static bool begins_as(const func_info *f, const func_info *g) {
-  if (f->nparams != g->nparams || f->body.n <= g->body.n) return false;
-  for (u32 k = 0; k < g->nparams; k++)
-    if (val(f, k + 1)->ty.i != val(g, k + 1)->ty.i) return false;
-  for (u32 k = 0; k < g->body.n; k++) {
-    const instr *i = &f->body.v[k], *j = &g->body.v[k];
-    if (i->res != j->res || i->origin != j->origin || !instr_alike(f, i, g, j, 0)) return false;
-    if (memcmp(&f->opds.v[i->opd], &g->opds.v[j->opd], i->nopd * sizeof *f->opds.v) != 0) return false;
+// The last task of a stage may be a function of its own: what the others do, and sums of gradients on a stream behind what
+// makes them (sums.c). What it contributes is what they contribute, at instructions of the same number but for the sums.
+static bool any_sum(const func_info *f) {
+  for (u32 k = 0; k < f->body.n; k++)
+    if (is_sum(&f->body.v[k])) return true;
+  return false;
+}
+
+static bool does_as(const func_info *f, const func_info *g, value *of) { // of: value of g by value of f; room for all
+  if (f->nparams != g->nparams) return false;
+  for (u32 k = 1; k <= g->nparams; k++) {
+    if (val(f, k)->ty.i != val(g, k)->ty.i) return false;
+    of[k] = k;
   }
-  return f->body.v[g->body.n].strm > 0;
+  u32 k = 0;
+  for (u32 j = 0; k < f->body.n && j < g->body.n; k++) {
+    const instr *x = &f->body.v[k], *y = &g->body.v[j];
+    if (is_sum(x)) {
+      of[x->res] = of[opd_of(f, x, 0)];
+      continue;
+    }
+    const bool last = ++j == g->body.n; // it packs gradients, some as they were summed
+    if (x->origin != y->origin || (last ? x->op != y->op : !instr_alike(f, x, g, y, 0))) return false;
+    for (u32 o = 0; o < y->nopd; o++) {
+      const u32 a = f->opds.v[x->opd + o], b = g->opds.v[y->opd + o];
+      if (of[a & OPD_VALUE] != (b & OPD_VALUE) || (a ^ b) & ~(u32)OPD_VALUE) return false;
+    }
+    for (u32 r = 0; r < y->nres; r++) of[x->res + r] = y->res + r;
+  }
+  return true;
 }
 
 static void find_like(coverage *w) {
   for (u32 i = 1; i < w->p->funcs.n; i++) {
     const func_info *f = func_get(w->p, (func){i});
-    bool sums = false;
     w->like[i] = i;
-    for (u32 k = f->body.n; i != w->p->main.i && k-- > 0 && !sums;)
-      sums = f->body.v[k].op == OP_join && f->body.v[k].strm;
-    for (u32 j = 1; sums && j < i && w->like[i] == i; j++)
-      if (begins_as(f, func_get(w->p, (func){j}))) w->like[i] = j;
+    if (i == w->p->main.i || !any_sum(f)) continue;
+    value *of = NEWN(w->a, value, f->values.n);
+    for (u32 j = 1; j < i && w->like[i] == i; j++)
+      if (does_as(f, func_get(w->p, (func){j}), of)) w->like[i] = j;
   }
 }
 
