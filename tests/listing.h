@@ -55,6 +55,9 @@ static bool splits_in(const listing *l, u32 parts) {
 static bool in_star(const listing *l, choice_id id, const strategy *s) {
   const u32 x = s->of[id].n, degree = s->dp.n * s->tp.n * s->pp.n;
   if (s->of[id].nparts) return false;
+  if (id == CHOICE_overlap) // what cannot be is as it is by default: sends beside, sums not
+    return (x & OVERLAP_PP || strategy_most(s, CHOICE_pp) > 1) &&
+           (!(x & OVERLAP_DP) || (l->o.train && strategy_most(s, CHOICE_dp) > 1));
   if (id <= CHOICE_pp) return x && l->n % x == 0 && degree == l->n && (!l->o.pow2 || power(x));
   if (id == CHOICE_mb) {
     const u32 per = MAX((u32)(l->o.batch / s->dp.n), 1),
@@ -180,7 +183,13 @@ static void list_from(listing *l, u32 row, strategy *s) {
   for (u32 k = 0; star && k <= most; k++) list_value(l, row, s, (choice_value){.n = k});
   if (star && id == CHOICE_tp_stages && several_kinds(l) && choice_applies(id, s, l->o.train))
     list_degrees(l, s);
-  for (u32 k = 0; k < x->n; k++) list_value(l, row, s, x->v[k]);
+  for (u32 k = 0; k < x->n; k++) {
+    bool again = false; // of one stage, `pp` or not is the same
+    const bool one =
+        id == CHOICE_overlap && choice_applies(id, s, l->o.train) && strategy_most(s, CHOICE_pp) == 1;
+    for (u32 j = 0; j < k && one; j++) again |= !((x->v[j].n ^ x->v[k].n) & OVERLAP_DP);
+    if (!again) list_value(l, row, s, x->v[k]);
+  }
   if (!is_said(x, dflt) && (!star || dflt.n > most)) list_value(l, row, s, dflt); // once
   const choice_value word = choice_of_mixed(id);
   if (id == CHOICE_dp_shares && dealt(l, s)) list_value(l, row, s, word);

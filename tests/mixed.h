@@ -202,7 +202,7 @@ static inline strategy random_strategy(const model *m, u32 ranks, bool train, u6
   if (s.pp.n > 1) {
     if (chance(rng, 3) && 2 * s.pp.n <= m->calls) s.v.n = 2;
     s.schedule.n = pick(rng, 5), s.channels.n = pick(rng, 3), s.overlap.n = pick(rng, 3) > 0;
-    if (!s.overlap.n) s.channels.n = 0;
+    if (!(s.overlap.n & OVERLAP_PP)) s.channels.n = 0;
     const u32 how = pick(rng, 4), stages = s.pp.n * s.v.n;
     if (how < 2)
       s.layers = word_of(CHOICE_layers, "auto");

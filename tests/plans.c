@@ -293,6 +293,16 @@ static strategy random_grids(const strategy *of, u64 *rng, arena *a) {
   return s;
 }
 
+// Sums of gradients from numbers of their own, so that all else is what it is without them.
+static void random_overlap(strategy *s, bool train, u64 *rng) {
+  u64 own = *rng ^ 0xC2B2AE3D27D4EB4Fu;
+  const sched_row *row = sched_row_of(s->schedule.n);
+  if (s->pp.n > 1) s->overlap.n = pick(rng, 2) * OVERLAP_PP;
+  const bool may = train && s->dp.n > 1 && s->zero.n < 2 && !s->sync.n && !s->offload.n &&
+                   !s->replicas.nparts && sched_replicas(row) == 1 && row->weights == WEIGHTS_ONE;
+  if (may && chance(&own, 2)) s->overlap.n |= OVERLAP_DP;
+}
+
 // ---- hybrids -------------------------------------------------------------------------------------------
 // Any value of a row that can be chosen and planned; mbs says mb again.
 static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena *a) {
@@ -348,6 +358,10 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     if (shares) s->of[id] = (choice_value){.nparts = n, .part = shares};
     return;
   }
+  if (id == CHOICE_overlap) {
+    random_overlap(s, train, rng);
+    return;
+  }
   if (r->kind == CK_COUNT && r->most == CHOICE_MOST)
     s->of[id].n = degree[pick(rng, 6)];
   else if (r->kind == CK_COUNT)
@@ -376,7 +390,7 @@ static void own_order(ctx *c, plan *pn, arena *a) {
 }
 
 static plan *hybrid_of(plans_model *m, strategy say, bool train, u64 *rng, arena *a) {
-  if (!say.overlap.n) say.channels = choice_default(CHOICE_channels);
+  if (!(say.overlap.n & OVERLAP_PP)) say.channels = choice_default(CHOICE_channels);
   hybrid_opts o = {.s = say, .train = train, .optim = m->optim, .keep_gradients = true};
   plan *pn = policy_hybrid(m->pl, a, &o);
   if (!pn) return NULL;
@@ -460,7 +474,7 @@ plan *plans_stale(plans_model *m, u64 *rng, arena *a) {
   (void)policy_schedule_named(rows[pick(rng, 2)], &s.schedule.n);
   s.v = choice_default(CHOICE_v), s.sync = choice_default(CHOICE_sync);
   s.offload = choice_default(CHOICE_offload), s.prefetch = choice_default(CHOICE_prefetch);
-  s.buffers = choice_default(CHOICE_buffers);
+  s.buffers = choice_default(CHOICE_buffers), s.overlap.n &= OVERLAP_PP;
   s.zero.n = s.dp.n > 1 && chance(rng, 2);
   s.mb.n = 1 + pick(rng, 6);
   if (chance(rng, 4) && s.mb.n > s.pp.n) s.group.n = s.mb.n / 2;
@@ -659,6 +673,7 @@ static plan *random_plan(plans_model *m, const plan *form, u64 *rng, arena *a) {
   if (chance(rng, 3)) pn->send_stream = sym_of(m->c, "link"), pn->send_channels = (u8)(1u << pick(rng, 3));
   random_order(m->src, pn, split, rng, a);
   pn->input_gradients = pn->train && chance(rng, 4);
+  if (pn->train && chance(&own, 3)) pn->sum_stream = sym_of(m->c, "sums");
   return pn;
 }
 

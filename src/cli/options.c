@@ -424,8 +424,8 @@ static void put_groups(helping *h) {
 
 static void put_not_modelled(const helping *h) {
   fputs("\nnot modelled\n"
-        "  flash attention and other fused kernels; dropout in built-in models; overlap of data-parallel\n"
-        "  and tensor-parallel communication with computation (docs/commands.md)\n",
+        "  flash attention and other fused kernels; dropout in built-in models; overlap of tensor-parallel\n"
+        "  communication, and of what ZeRO gathers, with computation (docs/commands.md)\n",
         h->to);
 }
 

@@ -78,7 +78,8 @@ static void splice_instr(builder *b, const func_info *from, const instr *in, val
   }
 }
 
-static void splice(builder *b, func f, value *id, waits *w, bool deep, bool names, const pass_behind *behind) {
+static void splice(builder *b, func f, value *id, waits *w, bool deep, bool names,
+                   const pass_behind *behind) {
   const func_info *from = func_get(b->p, f);
   for (u32 k = 0; k < from->body.n; k++) {
     const instr *in = &from->body.v[k];

@@ -120,8 +120,8 @@ void emit_before(main_build *mb, stage_build *s) {
 }
 
 // ---- tasks ------------------------------------------------------------------------------------------------
-static u32 emit_call(main_build *mb, func f, const type **types, const u32 *opd, u32 n, group g,
-                     u32 m, u8 flags) {
+static u32 emit_call(main_build *mb, func f, const type **types, const u32 *opd, u32 n, group g, u32 m,
+                     u8 flags) {
   prog *p = mb->p;
   const func_info *fi = func_get(p, f);
   if (!*types) { // once for all microbatches
@@ -243,8 +243,8 @@ static void run_backward(main_build *mb, stage_build *s, u32 m) {
   for (u32 k = 0; k < ncame && gp->nagain; k++) opd[n++] = came[k] | OPD_AFTER;
   const bool last = !gp->wgt.i && sums_now(mb, s);
   const type *own = NULL;
-  const u32 r =
-      emit_call(mb, last ? s->last : s->bwd.dst, last ? &own : &s->bwd_types, opd, n, s->g, m, INSTR_BACKWARD);
+  const u32 r = emit_call(mb, last ? s->last : s->bwd.dst, last ? &own : &s->bwd_types, opd, n, s->g, m,
+                          INSTR_BACKWARD);
   for (u32 k = 0; k < gp->ndx; k++) s->dx[(size_t)k * mb->nmb + m] = r + k; // leaves in travel_backward
   if (gp->wgt.i)
     s->carry[m] = gp->ncarry ? r + gp->ndx : 0;
@@ -260,8 +260,8 @@ static void run_weights(main_build *mb, stage_build *s, u32 m) {
   if (s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
   const bool last = sums_now(mb, s);
   const type *own = NULL;
-  const u32 r =
-      emit_call(mb, last ? s->last : s->wgt.dst, last ? &own : &s->wgt_types, opd, n, s->g, m, INSTR_BACKWARD);
+  const u32 r = emit_call(mb, last ? s->last : s->wgt.dst, last ? &own : &s->wgt_types, opd, n, s->g, m,
+                          INSTR_BACKWARD);
   if (gp->nacc) took_gradients(s, r, last);
 }
 

@@ -35,12 +35,12 @@ typedef struct stage_build {
   value *fwd_of, *bwd_of;                        // there by version of its own weights; 0: not packed
   value *weight_of;                              // [version * nweights + weight]; 0: not asked for, or gone
   value grads;                                   // packed gradients so far
-  u32 nsums;        // tasks so far that have added to them
+  u32 nsums;                                     // tasks so far that have added to them
   func last;        // of the last of these, where it sums over data ranks as well; {0}: updates do
   layout *last_lay; // per accumulator: as it leaves `last`
   value ended;      // made last by it; 0: not yet
-  type *arg_type; // per input that is a piece of a parameter: its type, once known
-  edge **came;    // per input that another stage makes
+  type *arg_type;   // per input that is a piece of a parameter: its type, once known
+  edge **came;      // per input that another stage makes
   u32 nin;
   edge **ins;   // the same, by producer
   value *arg;   // [input * nmb + mb] as the functions take it; 0: not asked for

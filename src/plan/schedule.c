@@ -206,7 +206,8 @@ static bool lies_wide(const plan *pn) {
 }
 
 bool plan_has_probe(const plan *pn) {
-  return !pn->nstorage[STORAGE_SERVER] && !plan_update_group(pn) && !lies_wide(pn) && !pn->offload && !pn->sum_stream.i;
+  return !pn->nstorage[STORAGE_SERVER] && !plan_update_group(pn) && !lies_wide(pn) && !pn->offload &&
+         !pn->sum_stream.i;
 }
 
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count, const sim_order **out) {

@@ -153,11 +153,12 @@ static bool values(const reader *r, choice_id id, const char *text, size_t n) {
   return true;
 }
 
-// A name alone: a flag is on, and of a set all.
+// A name alone: a flag is on, and of a set what is by default, or all where that is nothing.
 static bool alone(const reader *r, choice_id id, const char *text, size_t n) {
   const choice_row *row = choice_get(id);
   if (row->kind == CK_FLAG) return add(r, id, text, n, (choice_value){.n = 1});
-  if (row->kind == CK_SET) return add(r, id, text, n, (choice_value){.n = (1u << choice_words(id)) - 1});
+  const u32 dflt = choice_default(id).n, all = (1u << choice_words(id)) - 1;
+  if (row->kind == CK_SET) return add(r, id, text, n, (choice_value){.n = dflt ? dflt : all});
   diag(r->c, E_STRATEGY, at(r, text), "%s: a value is missing", row->name);
   diag_hint(r->c, "%s takes %s", row->name, values_of(r->a, id));
   return false;
@@ -714,6 +715,6 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
   return settle_shares(c, set, CHOICE_dp_shares, CHOICE_dp, s) &&
          settle_shares(c, set, CHOICE_tp_shares, CHOICE_tp, s) && strategy_settle_degrees(c, set, s) &&
          settle_places(c, set, s) && settle_interlaced(c, set, s) && settle_passes(c, set, s) &&
-         settle_sync(c, set, s) && settle_sums(c, set, s) && settle_stale(c, set, train, s) && settle_whale(c, set, s) &&
-         settle_micro(c, set, batch, s);
+         settle_sync(c, set, s) && settle_sums(c, set, s) && settle_stale(c, set, train, s) &&
+         settle_whale(c, set, s) && settle_micro(c, set, batch, s);
 }

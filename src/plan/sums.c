@@ -25,7 +25,7 @@ static u32 makers_of(const main_build *mb, value w) {
   return n;
 }
 
-// By accumulator: as its gradient leaves the last task. Are there any that are summed?
+// By accumulator: as its gradient leaves the last task. Are there any that ranks sum?
 static bool find_layouts(const main_build *mb, const stage_build *s, layout *to) {
   bool any = false;
   for (u32 k = 0; k < s->gp->nacc; k++) {
@@ -33,6 +33,8 @@ static bool find_layouts(const main_build *mb, const stage_build *s, layout *to)
     to[k] = s->acc_lay[k];
     if (mb->home[w - 1].g.i != s->g.i || mb->server[w - 1].axis || makers_of(mb, w) > 1) continue;
     to[k] = read_by_update(mb, w);
+    const layout own = mb->time ? layout_without(mb->p->sp, s->acc_lay[k], mb->time) : s->acc_lay[k];
+    if (to[k].i == own.i) to[k] = s->acc_lay[k];
     any |= to[k].i != s->acc_lay[k].i;
   }
   return any;
@@ -88,7 +90,8 @@ static void put_sums(void *arg, builder *b, u32 k, value *id) {
     const builder before = *b;
     x->sum[j] = v;
     if (val_type(p, func_get(p, b->f), v)->lay.i == x->to[j].i || b->failed) continue;
-    b->flags = INSTR_UPDATE, b->where = x->f->where, b->strm = (u8)stream_of(p, ap->pn->sum_stream).i;
+    b->flags = INSTR_UPDATE, b->where = x->f->body.v[k].where,
+    b->strm = (u8)stream_of(p, ap->pn->sum_stream).i;
     ap->update = true;
     x->sum[j] = shard_convert(ap, b, v, x->to[j], x->g);
     ap->update = false;
@@ -96,7 +99,8 @@ static void put_sums(void *arg, builder *b, u32 k, value *id) {
     if (b->failed || x->done + 1 == x->n) continue; // the last one is returned as it is
     const func_info *f = func_get(p, b->f);
     const type_info *had = val_type(p, f, v), *has = val_type(p, f, x->sum[j]);
-    if (layout_get(p->sp, had->lay)->nsplit == layout_get(p->sp, has->lay)->nsplit) id[x->grad[j]] = x->sum[j];
+    if (layout_get(p->sp, had->lay)->nsplit == layout_get(p->sp, has->lay)->nsplit)
+      id[x->grad[j]] = x->sum[j];
   }
 }
 
@@ -127,13 +131,14 @@ static func with_sums(main_build *mb, func f, const layout *to, group g) {
   ret[nret] = opd_of(own, held, s.order[n - 1]);
   for (u32 k = 0; k < n; k++) ty[k] = val(own, s.sum[k])->ty;
   const type t = type_tuple(p, ty, n);
-  b.flags = INSTR_BACKWARD;
+  b.flags = INSTR_BACKWARD, b.where = all->where;
   ret[nret - 1] = emit_res(p, made, emit(&b, OP_pack, (attrset){0}, s.sum, n, &t, 1));
   func_return(p, made, ret, nret + 1);
   return made;
 }
 
 bool main_sums(main_build *mb) {
+  bool any = false;
   if (!mb->x->pn->sum_stream.i) return true;
   for (u32 i = 0; i < mb->nstages; i++) {
     stage_build *s = &mb->stage[i];
@@ -144,11 +149,17 @@ bool main_sums(main_build *mb) {
     for (u32 j = 0; j < i && !s->last.i; j++) {
       const stage_build *o = &mb->stage[j];
       const bool same = o->last.i && (o->gp->wgt.i ? o->wgt.dst : o->bwd.dst).i == f.i;
-      if (same && !memcmp(o->last_lay, to, s->gp->nacc * sizeof *to)) s->last = o->last;
+      if (same && s->gp->nacc == o->gp->nacc && !memcmp(o->last_lay, to, s->gp->nacc * sizeof *to))
+        s->last = o->last;
     }
     s->last_lay = to;
     if (!s->last.i) s->last = with_sums(mb, f, to, s->g);
     if (!s->last.i) return false;
+    any = true;
   }
-  return true;
+  if (any) return true;
+  diag(mb->s->c, E_PLAN, mb->x->pn->at,
+       "no sum of gradients can run beside a backward: no stage alone makes a gradient that ranks sum then");
+  diag_hint(mb->s->c, "overlap=pp; in a plan file, leave out `sum-stream`");
+  return false;
 }

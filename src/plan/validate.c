@@ -715,7 +715,8 @@ static bool any_sum(const func_info *f) {
   return false;
 }
 
-static bool does_as(const func_info *f, const func_info *g, value *of) { // of: value of g by value of f; room for all
+static bool does_as(const func_info *f, const func_info *g,
+                    value *of) { // of: value of g by value of f; room for all
   if (f->nparams != g->nparams) return false;
   for (u32 k = 1; k <= g->nparams; k++) {
     if (val(f, k)->ty.i != val(g, k)->ty.i) return false;

@@ -273,6 +273,19 @@ static bool searched(const points *sp, choice_id id) {
   return x->said ? x->all : *choice_get(id)->search == '*';
 }
 
+// Is the value, but for words that cannot be chosen here, one that was said before it?
+static bool says_again(const points *sp, choice_id id, const choice_set *x, u32 k, const strategy *s) {
+  strategy own = *s;
+  bool again = false;
+  own.of[id] = x->v[k];
+  const choice_value as = choice_settled(id, &own, sp->o->train);
+  for (u32 j = 0; j < k && !again; j++) {
+    own.of[id] = x->v[j];
+    again = choice_settled(id, &own, sp->o->train).n == as.n && !((x->v[j].n ^ x->v[k].n) & ~as.n);
+  }
+  return again;
+}
+
 // Or nothing.
 static bool says_default(const choice_set *x, choice_id id) {
   for (u32 k = 0; k < x->n; k++)
@@ -403,6 +416,7 @@ static void next(points *sp, u32 row, strategy *s) {
     return;
   }
   for (u32 k = 0; k < x->n; k++) {
+    if (choice_get(id)->where && says_again(sp, id, x, k, s)) continue;
     if (choice_is_degree(id) && !degree_fits(sp, id, s, x->v[k].n)) continue;
     const u32 have = sp->space;
     s->of[row] = x->v[k];

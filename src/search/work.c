@@ -635,7 +635,8 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) 
 // What a bound reads of a row: are backwards in two parts, where do stages lie?
 static u32 row_form(const strategy *s) {
   const u32 placement = bound_places(s) ? 1 + (u32)sched_row_of(s->schedule.n)->placement : 0;
-  return splits_in_row(s) + 2 * placement;
+  const bool beside = s->overlap.n & OVERLAP_DP; // sums of gradients
+  return splits_in_row(s) + 2 * beside + 4 * placement;
 }
 
 // Of devices of several kinds `auto` may have asked for the order.

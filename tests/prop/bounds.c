@@ -146,6 +146,7 @@ TEST(bounds_hold_for_every_plan) {
                                       "schedule=* recompute=none zero=0",
                                       "v=1,2 schedule=interleaved",
                                       "overlap=none zero=3",
+                                      "overlap=* zero=0,1 recompute=none",
                                       "grads=* zero=*",
                                       "sync=ps zero=0 recompute=none"};
   hold_on(machines, COUNT_OF(machines), lines, COUNT_OF(lines), 1000);
@@ -177,6 +178,7 @@ TEST(bounds_hold_on_devices_of_several_kinds) {
                                       "schedule=* recompute=none zero=0 layers=auto",
                                       "v=1,2 schedule=interleaved",
                                       "overlap=none zero=* dp.shares=auto",
+                                      "overlap=dp+pp zero=0,1 dp.shares=auto recompute=none",
                                       "places=* dp.shares=equal",
                                       "grads=* zero=* dp.shares=auto"};
   hold_on(machines, COUNT_OF(machines), lines, COUNT_OF(lines), 1000);

@@ -41,7 +41,7 @@ static strategy random_strategy(u64 *rng, bool train) {
     s.layers.n = pick(rng, 2);
     s.channels.n = pick(rng, 3);
     s.overlap.n = pick(rng, 3) > 0;
-    if (!s.overlap.n) s.channels.n = 0;
+    if (!(s.overlap.n & OVERLAP_PP)) s.channels.n = 0;
   }
   if (train && s.dp.n > 1) s.zero.n = pick(rng, 4);
   if (train) s.recompute.n = pick(rng, 3);

@@ -44,7 +44,10 @@ static strategy random_strategy(u64 *rng, bool train) {
     s.schedule = choice_default(CHOICE_schedule); // the model has none
   if (sched_replicas(sched_row_of(s.schedule.n)) > 1) s.mb.n = 2;
   s.mb.n = MAX(s.mb.n, sched_row_of(s.schedule.n)->least * s.pp.n);
-  if (!s.overlap.n) s.channels = choice_default(CHOICE_channels);
+  if (s.zero.n > 1 || s.sync.n || s.offload.n || s.dp.n == 1 || !train ||
+      sched_replicas(sched_row_of(s.schedule.n)) > 1 || sched_row_of(s.schedule.n)->weights != WEIGHTS_ONE)
+    s.overlap.n &= OVERLAP_PP;
+  if (!(s.overlap.n & OVERLAP_PP)) s.channels = choice_default(CHOICE_channels);
   return s;
 }
 
@@ -141,6 +144,7 @@ TEST(plan_hash_tells_every_part) {
   TELLS(pn->optim.lr, 1);
   TELLS(pn->optim.master, false);
   TELLS(pn->send_stream, ((sym){0}));
+  TELLS(pn->sum_stream, sym_of(c, "dp"));
   TELLS(pn->send_channels, 1);
   TELLS(pn->rendezvous, true);
   sched_task *t = arena_dup(a, pn->seqs[0].v, pn->seqs[0].n * sizeof *t); // two tasks change places
