@@ -76,7 +76,8 @@ TEST(strategy_every_row) {
     if (r->kind != CK_FLAG && r->kind != CK_SET) continue;
     strategy on; // a name alone
     if (!read_one(c, a, r->name, &on)) continue;
-    CHECK_EQ_I64(on.of[id].n, r->kind == CK_FLAG ? 1 : (1u << choice_words(id)) - 1);
+    const u32 dflt = choice_default(id).n;
+    CHECK_EQ_I64(on.of[id].n, r->kind == CK_FLAG ? 1 : dflt ? dflt : (1u << choice_words(id)) - 1);
   }
   ctx_free(c);
 }
