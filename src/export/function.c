@@ -323,9 +323,10 @@ static void tell_node(py_scope *s, const instr *i) {
 
 static void tell_choice(py_scope *s, const instr *i) {
   const char *why = i->flags & INSTR_PLAN ? py_collective_why(s, i) : NULL;
-  if (!why) return;
+  if (!why || (py_beside(i) && s->told_sums)) return;
   strbuf b = {.a = s->w->a};
-  sb_fmt(&b, "the plan: %s", why);
+  sb_fmt(&b, "the plan: %s%s", why, py_beside(i) ? ", beside what follows" : "");
+  s->told_sums |= py_beside(i);
   py_comment(s->w, s->indent, sb_str(&b));
 }
 
@@ -337,6 +338,10 @@ static bool in_own_group(py_scope *s, const instr *i) {
 void py_instr(py_scope *s, const instr *i) {
   if (s->w->failed || !in_own_group(s, i)) return;
   s->w->ranks = s->id.i == s->w->p->main.i ? i->g : s->w->runs_on[s->id.i];
+  if (s->id.i == s->w->p->main.i && i->flags & INSTR_UPDATE && s->w->sums) {
+    py_put(s->w, s->indent, "finish_sums()");
+    s->w->sums = false;
+  }
   tell_node(s, i);
   tell_choice(s, i);
   switch (i->op) {

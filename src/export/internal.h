@@ -28,6 +28,7 @@ typedef struct {
   ctx *c;
   arena *a;
   bool failed;
+  bool sums;   // some are beside a backward, and in the step at hand not yet waited for
   strbuf text; // what is written
   py_names global;
   const char **funcs;   // names of the functions
@@ -100,6 +101,7 @@ typedef struct {
   uses uses;
   func id;
   u32 indent, rank; // rank: of main, one of those that run the text
+  bool told_sums;   // that they run beside
   sym node;         // that the last comment named
 } py_scope;
 py_scope py_scope_of(py *w, func f, u32 indent);
@@ -120,6 +122,7 @@ bool py_roll(py_scope *s, const u32 *taken, u32 n);
 // ---- operators (operators.c) ----------------------------------------------------------------------------
 // The expression of an instruction that has a row in operators.def. False and a diagnostic.
 bool py_operator(py_scope *s, const instr *i, strbuf *b);
+bool py_beside(const instr *i); // a sum of gradients that runs beside a backward
 bool py_collective(py_scope *s, const instr *i, u32 k, const char *operand, strbuf *b); // of operand k
 const char *py_collective_why(py_scope *s, const instr *i); // NULL: it is no collective
 

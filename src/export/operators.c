@@ -445,6 +445,10 @@ static bool find_way(py_scope *s, const instr *i, const type_info *in, const typ
   return true;
 }
 
+bool py_beside(const instr *i) {
+  return i->strm && i->flags & INSTR_UPDATE && (i->op == OP_all_reduce || i->op == OP_reduce_scatter);
+}
+
 bool py_collective(py_scope *s, const instr *i, u32 k, const char *operand, strbuf *b) {
   py *w = s->w;
   const coll_text *row = collective_of(i);
@@ -457,6 +461,7 @@ bool py_collective(py_scope *s, const instr *i, u32 k, const char *operand, strb
   }
   for (const char *t = row->text; *t; t++) {
     if (*t != '$') {
+      if (*t == '(' && py_beside(i)) sb_put(b, "_beside"), w->sums = true;
       sb_char(b, *t);
       continue;
     }

@@ -254,6 +254,24 @@ def all_reduce(x, axes, op="sum"):
     return y.to(x.dtype)
 
 
+SUMS = []
+
+
+def all_reduce_beside(x, axes):
+    """As all_reduce; it runs beside what is computed until finish_sums."""
+    if DEVICE.type == "cpu" and x.dtype in (torch.bfloat16, torch.float16):
+        return all_reduce(x, axes)
+    x = x.contiguous()
+    SUMS.append(dist.all_reduce(x, group=axes.group, async_op=True))
+    return x
+
+
+def finish_sums():
+    for work in SUMS:
+        work.wait()
+    SUMS.clear()
+
+
 def all_gather(x, axes, *cuts):
     """The whole of what ranks along the axes have pieces of."""
     if any(isinstance(how, tuple) and isinstance(how[1], list) for how in cuts):
@@ -295,6 +313,18 @@ def reduce_scatter(x, axes, *cuts):
     for k, place in enumerate(axes.sorted):
         out[place] = pieces[k]
     dist.reduce_scatter(y, out, group=axes.group)
+    return y
+
+
+def reduce_scatter_beside(x, axes, *cuts):
+    """As reduce_scatter; it runs beside what is computed until finish_sums."""
+    pieces = [piece.contiguous() for piece in pieces_of(x, axes, cuts)]
+    if DEVICE.type == "cpu" or len({piece.shape for piece in pieces}) > 1:
+        return reduce_scatter(x, axes, *cuts)
+    out, y = [None] * len(pieces), torch.empty_like(pieces[0])
+    for k, place in enumerate(axes.sorted):
+        out[place] = pieces[k]
+    SUMS.append(dist.reduce_scatter(y, out, group=axes.group, async_op=True))
     return y
 
 

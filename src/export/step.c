@@ -142,6 +142,7 @@ static void put_dead(py_scope *s, const instr *i, u32 index, const u32 *last) {
 
 static void put_place(places *x, u32 place) {
   py *w = x->w;
+  const bool sums = w->sums; // of functions, and so of every place
   py_scope s = py_scope_of(w, w->p->main, PY_INDENT);
   s.rank = x->first[place];
   py_name(w, &s.names, "w"), py_name(w, &s.names, "data"); // its parameters
@@ -164,6 +165,7 @@ static void put_place(places *x, u32 place) {
   }
   if (w->failed) return;
   if (sends) py_put(w, s.indent, "finish_sends()");
+  w->sums = sums;
   put_results(&s);
 }
 

@@ -38,6 +38,8 @@ static const one all[] = {
     {GPT, 8, 8, "dp=2 zero=1 mb=2 offload=params+grads+states+acts", "adam", NULL},
     {GPT, 8, 8, "pp=2 mb=2 offload=acts+states", "momentum", NULL},
     {GPT, 8, 8, "dp=2 zero=2 mb=2", "adam", NULL},
+    {GPT, 8, 8, "dp=2 mb=2 overlap=dp", "adam", NULL},
+    {GPT, 8, 8, "dp=2 pp=2 v=2 mb=4 schedule=interleaved zero=1 overlap=pp+dp", "adam", NULL},
     {GPT, 8, 8, "dp=2 tp=2 zero=3 sp mb=2", "adam", NULL},
     {GPT, 8, 8, "dp=2 pp=2 mb=2 zero=3 recompute=full", "momentum", NULL},
     {GPT, 8, 8, "dp=2 zero=3 grads=f32", "adam", "bf16"},
