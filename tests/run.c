@@ -154,6 +154,18 @@ const char *test_build(void) {
   return b ? b : "build";
 }
 
+static uint32_t percent(void) {
+  const char *cases = getenv("CASES");
+  return cases && atoi(cases) > 0 && atoi(cases) < 100 ? (uint32_t)atoi(cases) : 100;
+}
+
+uint32_t test_cases(uint32_t n) {
+  const uint32_t some = (uint32_t)((uint64_t)n * percent() / 100);
+  return some || !n ? some : 1;
+}
+
+bool test_all_cases(void) { return percent() == 100; }
+
 // ---- running ------------------------------------------------------------------------------------------
 
 // An assert that fails must say in which test: the rest of the run is lost.

@@ -48,6 +48,11 @@ bool test_golden(const char *file, int line, const char *path, const char *text)
 // test if it is not there. Valid until the next call but three.
 const char *test_data(const char *path);
 
+// Of N random cases as many as are to be tried: all, or $CASES percent of them, one at least. Not all may have every
+// choice: what counts them asks test_all_cases() first.
+uint32_t test_cases(uint32_t n);
+bool test_all_cases(void);
+
 // The folder of the build under test ($BUILD, by default build), for programs that run others.
 const char *test_build(void);
 #endif

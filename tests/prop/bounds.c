@@ -108,8 +108,8 @@ typedef struct {
 
 // Chains on clusters, lines[0] and [1] for inference too.
 static void hold_on(const cluster *machines, u32 nmachines, const char *const *lines, u32 nlines, u32 least) {
-  const char *one = getenv("SEED"), *many = getenv("SETTINGS");
-  const u32 from = one ? (u32)atoi(one) : 1, to = one ? from : many ? (u32)atoi(many) : SEARCHES;
+  const char *one = getenv("SEED");
+  const u32 from = one ? (u32)atoi(one) : 1, to = one ? from : test_cases(SEARCHES);
   u32 plans = 0, measured = 0;
   double tight = 0;
   for (u32 seed = from; seed <= to; seed++) {
@@ -202,8 +202,8 @@ TEST(bounds_know_what_tensor_groups_send) {
                                       "tp=* dp.shares=auto tp.shares=auto mb=* sp=*",
                                       "tp=* dp.shares=equal tp.shares=2/1,1/2,3/1/2 schedule=* layers=auto",
                                       "tp=* tp.stages=* dp.shares=equal layers=auto"};
-  const char *one = getenv("SEED"), *many = getenv("SETTINGS");
-  const u32 from = one ? (u32)atoi(one) : 1, to = one ? from : many ? (u32)atoi(many) : SEARCHES;
+  const char *one = getenv("SEED");
+  const u32 from = one ? (u32)atoi(one) : 1, to = one ? from : test_cases(SEARCHES);
   u32 plans = 0;
   for (u32 seed = from; seed <= to; seed++) {
     u64 rng = seed * 104729;

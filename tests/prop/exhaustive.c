@@ -235,7 +235,7 @@ static void hold_program(u64 seed) {
 }
 
 TEST(nothing_that_constraints_reach_is_faster) {
-  const u32 n = getenv("PROGRAMS") ? (u32)atoi(getenv("PROGRAMS")) : 16,
+  const u32 n = getenv("PROGRAMS") ? (u32)atoi(getenv("PROGRAMS")) : test_cases(16),
             seed = getenv("SEED") ? (u32)atoi(getenv("SEED")) : 0;
   for (u32 k = 0; k < n; k++) hold_program(seed + k);
   printf("  %u assignments of %u programs; %u programs have a faster one\n", tried, held, faster);

@@ -196,7 +196,7 @@ TEST(fronts_are_those_of_all_assignments) {
   static found all[1 << 14];
   R = 11;
   u32 solved = 0, several = 0;
-  for (u32 round = 0; round < 1500; round++) {
+  for (u32 round = 0; round < test_cases(1500); round++) {
     problem x;
     make_problem(&x);
     const u32 n = enumerate(&x, all);
@@ -225,14 +225,14 @@ TEST(fronts_are_those_of_all_assignments) {
     arena_free(a);
     if (!CHECK_MSG(right, "round %u of seed 11", round)) break;
   }
-  CHECK(solved > 1000 && several > 500);
+  CHECK(solved > test_cases(1000) && several > test_cases(500));
 }
 
 // The least time, and the least of time and bytes at a price; with a pass before that gives up states.
 TEST(the_least_is_that_of_all_assignments) {
   static found all[1 << 14];
   R = 12;
-  for (u32 round = 0; round < 1500; round++) {
+  for (u32 round = 0; round < test_cases(1500); round++) {
     problem x;
     make_problem(&x);
     const u32 n = enumerate(&x, all);
@@ -275,7 +275,7 @@ TEST(markov_chains_find_the_least) {
   static found all[1 << 14];
   R = 13;
   u32 solved = 0, moves = 0;
-  for (u32 round = 0; round < 600; round++) {
+  for (u32 round = 0; round < test_cases(600); round++) {
     problem x;
     make_problem(&x);
     const u32 n = enumerate(&x, all);
@@ -307,7 +307,7 @@ TEST(markov_chains_find_the_least) {
     arena_free(a);
     if (!CHECK_MSG(right && got <= best, "round %u of seed 13: %g, %g", round, got, best)) break;
   }
-  CHECK(solved > 400 && moves > 100000);
+  CHECK(solved > test_cases(400) && moves > test_cases(100000));
 }
 
 static u64 digest(const problem *x, const splits_solution *s) {
@@ -320,7 +320,7 @@ static u64 digest(const problem *x, const splits_solution *s) {
 TEST(markov_chains_keep_their_starts) {
   R = 14;
   u32 differ = 0;
-  for (u32 round = 0; round < 300; round++) {
+  for (u32 round = 0; round < test_cases(300); round++) {
     problem x;
     make_problem(&x);
     arena *a = arena_new();
@@ -340,7 +340,7 @@ TEST(markov_chains_keep_their_starts) {
     if (any && splits_walk(a, &x.p, &other, &t)) differ += digest(&x, &s) != digest(&x, &t);
     arena_free(a);
   }
-  CHECK_MSG(differ > 20, "%u answers of another seed differ", differ);
+  CHECK_MSG(differ > test_cases(20), "%u answers of another seed differ", differ);
 }
 
 // ---- plans of models ----------------------------------------------------------------------------------------------

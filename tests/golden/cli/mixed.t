@@ -305,7 +305,7 @@ error[E0509]: places: there is no block 3 of 2
      |                     ^
   hint: use every number from 1 to 2 once
 [2]
-$ heddle plan bert-large:layers=4 --machine "1x2 v100 + 1x2 a100 + 1x2 t4 ib=50Gb/s" --batch 96 --train --what-if --top 1 --threads 1 | sed -n "/^what if/,$ p"
+$ heddle plan bert-large:layers=4 --machine "1x2 v100 + 1x2 a100 + 1x2 t4 ib=50Gb/s" --batch 96 --train --strategy "recompute=none mb=1,2,4 zero=0" --what-if --top 1 --threads 1 | sed -n "/^what if/,$ p"
 what if             best plan                          time  faster    memory
 as it is            dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.82 GiB
 memory limit +25 %  dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.82 GiB

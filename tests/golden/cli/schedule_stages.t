@@ -175,14 +175,14 @@ place 3  .........................000000000000aAAAAAAAAAAA111111111111bBBBBBBBBB
 
 ## stages on all places: interlaced and interlaced-block take part, and not where the stages between lie otherwise
 $ printf 'stage,forward_us,input_us,weight_us,memory,places\n0,5,5,0,0,0+1+2+3\n1,10,20,0,1,0\n2,10,20,0,1,1\n3,10,20,0,1,2\n4,10,20,0,1,3\n5,10,20,0,0,0+1+2+3\n' > wide.csv
-$ heddle schedule --stages wide.csv --mb 8 --memory 7 -o found.csv | grep -E '^(time|found|interlaced)'
-time          650.0 us
-found             650.0 us  13.8 %       7  yes
-interlaced        650.0 us  13.8 %       7  yes
-interlaced-block  720.0 us  22.2 %       4  yes
-$ sed '3s/0$/1/;4s/1$/0/' wide.csv > swapped.csv; heddle schedule --stages swapped.csv --mb 8 --memory 7 | grep -E '^(time|found|interlaced)'
-time          650.0 us
-found             650.0 us  13.8 %       6  yes
+$ heddle schedule --stages wide.csv --mb 6 --memory 6 -o found.csv | grep -E '^(time|found|interlaced)'
+time          510.0 us
+found             510.0 us  17.6 %       6  yes
+interlaced        510.0 us  17.6 %       6  yes
+interlaced-block  560.0 us  25.0 %       4  yes
+$ sed '3s/0$/1/;4s/1$/0/' wide.csv > swapped.csv; heddle schedule --stages swapped.csv --mb 6 --memory 6 | grep -E '^(time|found|interlaced)'
+time          510.0 us
+found             510.0 us  17.6 %       6  yes
 interlaced                                        stages on other places
 interlaced-block                                  stages on other places
 ## two towers that have nothing to do with each other share places: one may wait for the other, so less memory does

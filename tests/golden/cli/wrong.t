@@ -672,9 +672,9 @@ error[E0509]: tp=*: one value is needed here
   hint: several values are for the --strategy of `heddle plan`
 [2]
 ## What convolutions sum over is no sequence.
-$ heddle verify resnet50 --memory 100MB --batch 4 --train --strategy "tp=2 sp" | sed -n "/^plan/p;/^verdict/p"
+$ heddle verify resnet50:hidden=8 --batch 4 --seq 32 --train --strategy "tp=2 sp" | sed -n "/^plan/p;/^verdict/p"
 plan       dp=1 tp=2 pp=1 sp
-verdict    equal: the plan computes what the model computes, at the extents given above
+verdict    equal: the plan computes what the model computes
 $ heddle sim mlp-xs --machine laptop --strategy "sp"
 error[E0509]: sp needs tp > 1; got tp=1
   --> --strategy:1:1
@@ -1469,7 +1469,7 @@ warning[W0101]: grads=f32 changes nothing: the plan is the same without it
   --> --strategy:1:13
    1 | dp=2 zero=1 grads=f32 recompute=selective
      |             ^
-$ heddle verify resnet50 --memory 100MB --batch 4 --train --strategy "tp=2 tables=whole recompute=selective" 2>&1 >/dev/null
+$ heddle verify resnet50:hidden=8 --batch 4 --seq 32 --train --strategy "tp=2 tables=whole recompute=selective" 2>&1 >/dev/null
 warning[W0101]: recompute=selective changes nothing: the plan is the same without it
   --> --strategy:1:19
    1 | tp=2 tables=whole recompute=selective
