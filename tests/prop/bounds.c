@@ -132,7 +132,7 @@ static void hold_on(const cluster *machines, u32 nmachines, const char *const *l
   }
   printf("  %u plans, %u with measured bounds, on average %.2f of the time\n", plans, measured,
          tight / MAX(measured, 1u));
-  CHECK(one || measured > least);
+  CHECK(one || !test_all_cases() || measured > least);
 }
 
 TEST(bounds_hold_for_every_plan) {
@@ -222,7 +222,7 @@ TEST(bounds_know_what_tensor_groups_send) {
     ctx_free(c);
   }
   printf("  %u plans of tensor groups of more than 4\n", plans);
-  CHECK(one || plans > 8 * (to - from + 1));
+  CHECK(one || !test_all_cases() || plans > 8 * (to - from + 1));
 }
 
 // No plan is made that a slow link between nodes rules out: of those with tensor groups over several nodes few are.
