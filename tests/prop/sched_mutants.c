@@ -18,6 +18,7 @@ static u32 few(u32 n) { return (u32)(rng_next(&R) % n); }
 typedef enum {
   MUT_DROP,
   MUT_DOUBLE,
+  MUT_EXTRA, // a double with another number
   MUT_SWAP,
   MUT_MOVE,
   MUT_PLACE,
@@ -30,8 +31,8 @@ typedef enum {
   MUT_PAIR,
   MUT_COUNT
 } mutation;
-static const char *const mut_name[] = {"drop",  "double",  "swap", "move",    "place", "kind", "microbatch",
-                                       "stage", "replica", "pass", "version", "pair",  "none"};
+static const char *const mut_name[] = {"drop",       "double", "extra",   "swap", "move",    "place", "kind",
+                                       "microbatch", "stage",  "replica", "pass", "version", "pair",  "none"};
 // What became of it. SIZES: a schedule of other figures, which none of the row is taken for.
 typedef enum { REFUSED, DEADLOCK, VERSIONS, SIZES, LEGAL, FATES } fate;
 static const char *const fate_name[] = {"refused", "deadlock", "versions", "sizes", "legal"};
@@ -138,6 +139,13 @@ static bool is_whole(const figures *f) {
           }
       }
   return due == listed;
+}
+
+// A task that is in no schedule of these figures, whatever the others are.
+static bool cannot_be(const figures *f, const sched_task *t) {
+  if (t->stage >= f->nstages || t->replica >= f->nreplicas || t->pass >= f->npasses) return true;
+  return t->mb >= f->micro[t->replica] || (t->pass && t->kind != TASK_F) ||
+         (t->kind != TASK_F && !f->backward) || (t->kind > TASK_B && !f->split[t->stage]);
 }
 
 static bool pairs_well(const figures *f) {
@@ -285,13 +293,19 @@ static void change(sched_task *t, mutation how, const sched *s) {
   }
 }
 
-// Task i of a place changed. False: such a mutant is the schedule itself.
+// Task i of a place, or for EXTRA the one put behind it, changed. False: such a mutant is the schedule itself.
 static bool mutate(sched_seq *seq, u32 p, u32 i, mutation how, const sched *s) {
   sched_seq *q = &seq[p];
   sched_task *v = (sched_task *)q->v, t = v[i];
   switch (how) {
   case MUT_DROP: take_out(q, i); return true;
   case MUT_DOUBLE: put_in(q, few(2) ? i + 1 : few(q->n + 1), t); return true;
+  case MUT_EXTRA: {
+    static const mutation number[] = {MUT_KIND, MUT_MICROBATCH, MUT_STAGE, MUT_REPLICA, MUT_PASS};
+    put_in(q, i + 1, t);
+    change(&v[i + 1], number[few(COUNT_OF(number))], s);
+    return true;
+  }
   case MUT_SWAP:
     if (i + 1 == q->n) return false;
     v[i] = v[i + 1], v[i + 1] = t;
@@ -321,6 +335,7 @@ typedef struct {
   sched_shape form;
   const char *text; // of the row's
   mutation how;
+  bool alone; // one task was changed, no place has a task more or less
 } trial;
 
 static const char *text_of(arena *a, const sched *s) {
@@ -353,6 +368,21 @@ static bool same_figures(const sched *x, const sched *y) {
   return same;
 }
 
+// If a task of a place cannot be, the first such is named. Places are checked one after the other, so faults of others may
+// come first.
+static void check_named(const trial *x, const figures *f) {
+  const diag_item d = diag_get(x->c, 0);
+  for (u32 p = 0; p < f->nplaces; p++)
+    for (u32 i = 0; i < f->seq[p].n; i++) {
+      const sched_task *t = &f->seq[p].v[i];
+      if (!cannot_be(f, t)) continue;
+      const char *name = arena_printf(x->a, "%u%c%u", t->stage, sched_letter((task_kind)t->kind), t->mb);
+      const bool said = strstr(d.message, name), line = loc_get(x->c, d.at)->line > p;
+      CHECK_MSG((said && line) || !x->alone, "%s is not named: %s", name, told(x, f->seq));
+      return;
+    }
+}
+
 // A schedule: not to be taken for the row's, neither by its text, its key, nor its versions.
 static fate check_legal(const trial *x, const sched *m, u64 makespan, loc where) {
   const char *text = text_of(x->a, m);
@@ -377,7 +407,7 @@ static fate check_legal(const trial *x, const sched *m, u64 makespan, loc where)
   }
   CHECK_MSG(x->how != MUT_VERSION && !x->row->updates, "%s", told(x, m->seq));
   if (same_figures(m, x->row)) return LEGAL;
-  if (m->backward == x->row->backward)
+  if (m->backward == x->row->backward && m->npasses == x->row->npasses)
     CHECK_MSG(!sched_fits(x->c, m, "mutant.csv", &x->form, where), "%s", told(x, m->seq));
   return SIZES;
 }
@@ -409,6 +439,7 @@ static void judge(const trial *x, const sched_seq *seq, bool text) {
   sched_line line;
   if (!m) {
     check_told(x, E_PLAN, file, seq);
+    check_named(x, &f);
   } else if (!sched_merge(c, x->a, m, NULL, where, &line)) {
     CHECK_MSG(!runs, "deadlocks, but runs: %s", told(x, seq));
     check_told(x, E_DEADLOCK, file, seq);
@@ -432,7 +463,7 @@ static void mutants_of(const sched_row *r, const sched_shape *form) {
     for (u32 k = 0; k < EACH; k++) {
       const u32 p = few(s->nplaces), i = few(s->seq[p].n);
       arena *tmp = arena_new();
-      const trial x = {c, tmp, s, r, *form, text, (mutation)how};
+      const trial x = {c, tmp, s, r, *form, text, (mutation)how, how >= MUT_KIND && how <= MUT_PASS};
       sched_seq *seq = copy_seqs(tmp, s->nplaces, s->seq);
       if (mutate(seq, p, i, (mutation)how, s)) judge(&x, seq, k % 2);
       arena_free(tmp);
