@@ -209,6 +209,16 @@ time per step   1.217 ms
 plan            dp=1 tp=1 pp=2 mb=8 schedule=pipedream
 schedule        pipedream
 time per step   1.079 ms
+## Warnings about what was said come before the answer.
+$ heddle verify mlp-xs:layers=4 --batch 16 --plan t.plan 2>&1 | head -8
+warning[W0504]: the plan has no `schedule`, so weights are updated when all tasks have ended, whatever its name says
+  --> t.plan:3:7
+   3 | name: "dp=1 tp=1 pp=2 mb=8 schedule=pipedream"
+     |       ^
+  hint: schedule: pipedream
+model      mlp-xs:layers=4
+plan       dp=1 tp=1 pp=2 mb=8 schedule=pipedream
+results    9
 $ sed 's/^name: .*/name: "dp=1 tp=1 pp=2 mb=8 schedule=pipedream"/;s/^schedule: .*/schedule: 1f1b/' stale.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100' | grep -E '^(plan|schedule|time per)'
 plan            dp=1 tp=1 pp=2 mb=8 schedule=pipedream
 schedule        1f1b
