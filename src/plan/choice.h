@@ -45,10 +45,12 @@ typedef struct {
 #define CHOICE_ALIKE    (1ull << 59) // replicas=none
 
 // n: the count; the number of the word from 0; 1 for a flag that is on; of a set one bit for each word. A
-// list of numbers: its parts (n is then 0); of grids three for each, pp, tp and dp. A file instead of a word: its path (n is then how many words
-// there are; one more where it was read, and the first and the last stage of the schedule lie on all places), and no parts.
+// list of numbers: its parts (n is then 0); of grids three for each, pp, tp and dp. A file instead of a word: its path (n is
+// then how many words there are), and no parts.
 typedef struct {
-  u32 n, nparts;
+  u32 n;
+  u16 nparts;
+  bool wide; // of a file that was read: the first and the last stage of its schedule lie on all places
   union {
     const u32 *part;  // nparts of them
     const char *path; // where nparts is 0. NULL: no file

@@ -202,7 +202,7 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   if (w->alone_ps - w->time_ps > w->time_ps / 1000)
     report_line(r, "", "of one step alone, which takes %s; the next one begins beside its end",
                 text_of(a, cell_i(CELL_PS, w->alone_ps)));
-  if (!choice_file(w->s.schedule) && w->s.pp.n > 1 && sched_row_of(w->s.schedule.n)->weights != WEIGHTS_ONE)
+  if (!choice_file(w->s.schedule) && w->s.pp.n > 1 && sched_is_asynchronous(sched_row_of(w->s.schedule.n)))
     report_line(
         r, "",
         "asynchronous: weights are updated between tasks, so it computes something else than the others");
