@@ -175,6 +175,9 @@ static void put_point(const search_point *x, strbuf *b) {
          (long long)x->alone_ps, (long long)x->peak_bytes);
   sb_fmt(b, ", \"utilisation\": %.17g, \"bubble\": %.17g, \"communication\": %.17g", x->utilisation,
          x->bubble, x->comm);
+  if (x->host_bytes)
+    sb_fmt(b, ", \"host_bytes\": %lld, \"host_usable_bytes\": %lld", (long long)x->host_bytes,
+           (long long)x->host_usable);
 }
 
 static void put_kinds(const search_result *r, strbuf *b) {

@@ -149,6 +149,9 @@ static void read_point(reader *r, const ynode *y, search_point *p) {
   p->utilisation = share(r, y, "utilisation");
   p->bubble = share(r, y, "bubble");
   p->comm = share(r, y, "communication");
+  if (!yaml_get(y, "host_bytes")) return; // the memory of the devices is enough, or it is too large for them
+  p->host_bytes = number(r, y, "host_bytes", 1, INT64_MAX);
+  p->host_usable = number(r, y, "host_usable_bytes", 0, p->host_bytes);
 }
 
 static void read_kinds(reader *r, const ynode *y, search_result *x) {

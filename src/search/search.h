@@ -89,7 +89,7 @@ typedef struct {
   i64 bound_ps;            // of the step on devices of several kinds, whatever the plan; 0: not known
   u32 host_count;          // of those that are too large, which fit the devices but not host memory ...
   i64 host_least,
-      host_usable; // ... what the smallest of them needs on a node, and how much that has. Not of merged parts
+      host_usable;   // ... what the smallest of them needs on a node, and how much that has
   i64 least_bytes;   // that a plan which is too large for devices needs at least; 0: none is
   i64 one_device_ps; // of one step on one device, where that is faster than the best plan; else 0
   u32 dealt;         // points that were left to applying them, in this part

@@ -258,3 +258,14 @@ best     no plan fits
 best     dp=4 tp=1 pp=1 zero=3, 2.769 ms
 $ heddle plan mlp-xs --batch 2048 --train --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=4 mb=1 recompute=none skip=0 zero=*" --memory-limit 22MB --threads 1 --json > fitwhole.json; heddle merge fit1.json fit2.json fit3.json fit4.json fit5.json --json | diff - fitwhole.json && echo same
 same
+## Which memory it was that did not suffice, as the search says it.
+$ for k in 1 2; do heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=states+params tp=2' --part $k/2 -o host$k.json >part.txt; done
+$ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=states+params tp=2' >whole.txt 2>&1; heddle merge host1.json host2.json
+error[E0506]: no plan can run: of 18, 18 too large for 921 MiB of host memory
+  note: the smallest needs at least 1.39 GiB of host memory on a node
+  hint: offload less (offload=none), or use nodes with more host memory: --machine '... hostmem=2GiB'
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+[1]
+$ heddle merge host1.json host2.json 2>&1 | diff whole.txt -
+$ for k in 1 2; do heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=none,states+params tp=2 mb=1' --part $k/2 -o host$k.json >part.txt; done; heddle merge host1.json host2.json | grep 'host memory'
+             3 of the too large ones fit the devices, but not the 921 MiB of host memory of a node
