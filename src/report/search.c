@@ -325,7 +325,8 @@ static void put_families(report *r, arena *a, const search_result *s) {
       {"choice", NULL},    {"value", NULL},      {NULL, "value"},    {"plans", "plans"},
       {"fit", NULL},       {"too_large", NULL},  {"too_slow", NULL}, {"strategy", "best known"},
       {"time_ps", "time"}, {"times_best", NULL}, {"bound_ps", NULL}, {NULL, "behind"}};
-  search_family *v = arena_dup(a, s->family, (s->nfamilies + 1) * sizeof *v);
+  search_family *v = NEWN(a, search_family, s->nfamilies + 1);
+  if (s->nfamilies) memcpy(v, s->family, s->nfamilies * sizeof *v);
   for (u32 k = 0; k < s->nfamilies; k++) // what is too slow takes longer than all that is kept
     if (v[k].bound_ps) v[k].bound_ps = MAX(v[k].bound_ps, s->last_ps);
   if (s->nfamilies) qsort(v, s->nfamilies, sizeof *v, by_behind);

@@ -88,7 +88,8 @@ static void put_together(arena *a, const search_part *const *part, search_result
   r->reasons_cap = r->nreasons + 1;
   r->reason = NEWN(a, search_reason, r->reasons_cap);
   if (r->nreasons) memcpy(r->reason, part[0]->r.reason, r->nreasons * sizeof *r->reason);
-  r->family = arena_dup(a, r->family, (r->nfamilies + 1) * sizeof *r->family);
+  r->family = NEWN(a, search_family, r->nfamilies + 1);
+  if (r->nfamilies) memcpy(r->family, part[0]->r.family, r->nfamilies * sizeof *r->family);
   r->npoints = r->dealt = r->count[SEARCH_BOUND_TIME] = 0;
   r->one_device_ps = 0;
   for (u32 i = 0; i < parts; i++) n += part[i]->r.npoints;
