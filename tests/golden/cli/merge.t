@@ -50,7 +50,7 @@ $ heddle plan mlp-xs:layers=3 --batch 8 --train --machine '1x2 v100' --strategy 
 }
 $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.json
 {
-  "heddle_part": 2,
+  "heddle_part": 3,
   "part": 1,
   "parts": 1,
   "version": "0.1.0",
