@@ -123,7 +123,8 @@ static inline u32 strategy_block(const strategy *s, u32 place) {
 // ranks get, in the smallest numbers; NULL: all the same. How many numbers the choice needs: those of the place
 // that has most ranks of the kind.
 u32 strategy_tensor_at(const strategy *s, u32 place);
-bool strategy_reduce(u32 *v, u32 n); // shares to the smallest numbers; false: all are the same
+bool strategy_reduce(
+    u32 *v, u32 n); // shares to the smallest numbers; false: all are the same, or more than an axis has
 // The shares, of at least 1 each, that add up to the total and are nearest to these; false: there are none, or too many.
 bool strategy_shares_near(u32 *v, u32 n, i64 total);
 const u32 *strategy_shares_at(arena *a, const strategy *s, choice_id id, u32 place);
