@@ -127,7 +127,7 @@ static const plan_numbers *want_stale(plans_model *m, const plan *pn) {
 // Batch norm in groups is another model: made when a plan asks for it, and kept.
 const plan_numbers *plans_want(plans_model *m, const plan *pn) {
   u32 groups = pn->batchnorm_groups;
-  if (pn->train && pn->made.row && pn->made.row->weights != WEIGHTS_ONE) return want_stale(m, pn);
+  if (pn->train && sched_is_asynchronous(pn->made.row)) return want_stale(m, pn);
   if (!groups) return &m->want[pn->train];
   assert(groups < PLANS_GROUPS);
   plan_numbers *want = &m->grouped[pn->train][groups];
@@ -394,7 +394,7 @@ static plan *hybrid_of(plans_model *m, strategy say, bool train, u64 *rng, arena
   hybrid_opts o = {.s = say, .train = train, .optim = m->optim, .keep_gradients = true};
   plan *pn = policy_hybrid(m->pl, a, &o);
   if (!pn) return NULL;
-  const bool stale = pn->made.row && pn->made.row->weights != WEIGHTS_ONE;
+  const bool stale = sched_is_asynchronous(pn->made.row);
   if (pn->train && chance(rng, 4) && !stale &&
       !policy_is_interlaced(&say)) { // weight gradients apart: each after its input gradient
     own_order(m->c, pn, a);

@@ -69,7 +69,11 @@ static heddle_auto *run(heddle_program *p, heddle_machine *m, const heddle_searc
                               .types = report_types(f->o.a, p->p, ROLE_WEIGHT),
                               .machine = machine_title(f->o.a, m->m),
                               .ranks = f->so.ranks ? f->so.ranks : m->m->nranks};
-    if (search_auto_run(program_planner(p), f->o.a, m->m, &costs, &f->so, &how, &f->r)) return f;
+    const u32 n = f->about.ranks;
+    const bool some = !machine_one_kind(m->m, 0, MIN(n, m->m->nranks));
+    if ((!how.rules || splits_rules_fit(how.rules, n, some)) &&
+        search_auto_run(program_planner(p), f->o.a, m->m, &costs, &f->so, &how, &f->r))
+      return f;
   }
   object_drop(f);
   return NULL;

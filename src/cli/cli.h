@@ -118,7 +118,9 @@ bool plan_of(cli *x, heddle_machine *m, heddle_plan **out, heddle_program **mode
 // The plan of --annotate, or of what the model's own text says. It holds the model from here on.
 heddle_plan *annotated_of(cli *x, heddle_machine *m, heddle_program *model);
 heddle_program *distributed_of(cli *x, heddle_machine *m); // under that plan, or the program as it is
-bool put(const char *text);                                // to standard output; false for NULL
+// To standard output, behind the warnings so far, which go to standard error; false for NULL. With errors all that is
+// told comes last.
+bool put(const cli *x, const char *text);
 
 // ---- run.c: a plan, run; processes that are joined ---------------------------------------------------------
 enum { RANKS_MEASURING = 8 };

@@ -38,7 +38,7 @@ static bool run_recorded(cli *x, heddle_program *d, const char *dir) {
 static bool compare(cli *x, heddle_program *d, heddle_machine *m, const char *dir) {
   heddle_result *p = heddle_result_run(d, m, &(heddle_simulate_options){.costs = x->costs, .timeline = true});
   const heddle_trace_options o = {.predicted = p, .timeline = x->output, .top = (uint32_t)x->top.i};
-  return p && put(heddle_trace_ask(x->s, "compare", 1, &dir, &o, format_of(x)));
+  return p && put(x, heddle_trace_ask(x->s, "compare", 1, &dir, &o, format_of(x)));
 }
 
 // Nothing is run.

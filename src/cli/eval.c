@@ -15,5 +15,5 @@ bool cmd_eval(cli *x) {
       x->inputs ? heddle_tensors_read(p, x->inputs) : heddle_tensors_random(p, (uint64_t)x->random.i);
   heddle_tensors *out = heddle_tensors_eval(p, in, x->wide);
   if (out && x->output && !heddle_tensors_write(out, x->output)) return false;
-  return put(heddle_tensors_report(out, format_of(x)));
+  return put(x, heddle_tensors_report(out, format_of(x)));
 }

@@ -11,5 +11,5 @@ bool cmd_export(cli *x) {
   if (text && x->arrays && !heddle_tensors_write(heddle_tensors_random(d, (uint64_t)x->seed.i), x->arrays))
     return false;
   if (text && x->output) return heddle_session_write(x->s, x->output, text);
-  return put(text);
+  return put(x, text);
 }

@@ -4,9 +4,15 @@
 
 heddle_format format_of(const cli *x) { return x->json ? HEDDLE_JSON : HEDDLE_TEXT; }
 
-bool put(const char *text) {
-  if (text) fputs(text, stdout);
-  return text != NULL;
+bool put(const cli *x, const char *text) {
+  if (!text) return false;
+  if (!heddle_session_errors(x->s)) {
+    fflush(stdout);
+    fputs(heddle_session_messages(x->s), stderr);
+    heddle_session_clear(x->s);
+  }
+  fputs(text, stdout);
+  return true;
 }
 
 heddle_program *model_of(cli *x, bool loss) {

@@ -7,8 +7,8 @@ bool cmd_import(cli *x) {
   if (x->train) p = optimizer_of(x, &o) ? heddle_program_train(p, &o, x->gradients) : NULL;
   const char *text = heddle_program_print(p);
   if (!text) return false;
-  if (!x->output && !x->json) return put(text);
+  if (!x->output && !x->json) return put(x, text);
   if (x->output && !heddle_session_write(x->s, x->output, text)) return false;
-  return x->json && (!x->output || strcmp(x->output, "-")) ? put(heddle_program_report(p, HEDDLE_JSON))
+  return x->json && (!x->output || strcmp(x->output, "-")) ? put(x, heddle_program_report(p, HEDDLE_JSON))
                                                            : true;
 }

@@ -7,5 +7,5 @@ bool cmd_lower(cli *x) {
   if (x->machine && !m) return false;
   const char *text = heddle_program_lower(distributed_of(x, m), (uint32_t)x->rank.i, format_of(x));
   if (text && x->output) return heddle_session_write(x->s, x->output, text);
-  return put(text);
+  return put(x, text);
 }

@@ -8,9 +8,9 @@ bool cmd_machines(cli *x) {
     return usage_error("leave it out, or heddle machines probe",
                        "--%s applies to `heddle machines probe` only",
                        x->launcher ? "launcher" : "transport");
-  if (!x->operand) return put(heddle_docs_machines(x->s, format_of(x)));
+  if (!x->operand) return put(x, heddle_docs_machines(x->s, format_of(x)));
   if (probe) return machines_probe(x);
   heddle_machine *m = heddle_machine_load(x->s, x->operand);
   if (m && x->output) return heddle_session_write(x->s, x->output, heddle_machine_print(m));
-  return put(heddle_machine_report(m, format_of(x)));
+  return put(x, heddle_machine_report(m, format_of(x)));
 }

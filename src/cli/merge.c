@@ -4,5 +4,5 @@
 bool cmd_merge(cli *x) {
   heddle_search *f =
       heddle_search_merge(x->s, x->noperands, x->operands, x->top.given ? (uint32_t)x->top.i : 0);
-  return put(heddle_search_report(f, format_of(x)));
+  return put(x, heddle_search_report(f, format_of(x)));
 }

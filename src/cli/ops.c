@@ -22,13 +22,13 @@ static bool ops_agree(const cli *x) {
 
 bool cmd_ops(cli *x) {
   if (!ops_agree(x)) return false;
-  if (!x->operand) return put(heddle_docs_operators(x->s, format_of(x)));
-  if (!x->patterns) return put(heddle_docs_operator(x->s, x->operand, format_of(x)));
+  if (!x->operand) return put(x, heddle_docs_operators(x->s, format_of(x)));
+  if (!x->patterns) return put(x, heddle_docs_operator(x->s, x->operand, format_of(x)));
   heddle_pattern_options o = {.shapes = x->shapes,
                               .attributes = x->attributes,
                               .type = x->type,
                               .ways = (uint32_t)x->ways.i,
                               .costs = x->costs};
   if (x->machine && !(o.machine = machine_of(x))) return false;
-  return put(heddle_docs_patterns(x->s, x->operand, &o, format_of(x)));
+  return put(x, heddle_docs_patterns(x->s, x->operand, &o, format_of(x)));
 }

@@ -40,7 +40,7 @@ static bool part_agrees(const cli *x) {
 static bool put_part(const cli *x, heddle_search *f) {
   const char *text = heddle_search_part(f);
   if (!text || !heddle_session_write(x->s, x->output, text)) return false;
-  return !strcmp(x->output, "-") || put(heddle_search_report(f, format_of(x)));
+  return !strcmp(x->output, "-") || put(x, heddle_search_report(f, format_of(x)));
 }
 
 // Annotations say what the plan is: it is made, priced, and written where that is asked for.
@@ -66,7 +66,7 @@ static bool plan_annotated(cli *x, heddle_machine *m, heddle_program *model) {
   heddle_program *d = heddle_plan_apply(b);
   heddle_result *r = heddle_result_run(heddle_program_validate(d) ? d : NULL, m,
                                        &(heddle_simulate_options){.costs = x->costs});
-  return put(heddle_result_report(r, format_of(x))) && heddle_result_fits(r);
+  return put(x, heddle_result_report(r, format_of(x))) && heddle_result_fits(r);
 }
 
 static bool plan_automatic(cli *x, heddle_machine *m, heddle_program *model, const heddle_search_options *o) {
@@ -81,7 +81,7 @@ static bool plan_automatic(cli *x, heddle_machine *m, heddle_program *model, con
     if (!text || !write_plan(x, text)) return false;
     if (!strcmp(x->output, "-")) return true;
   }
-  return put(heddle_auto_report(f, format_of(x)));
+  return put(x, heddle_auto_report(f, format_of(x)));
 }
 
 // What --auto does not go with.
@@ -139,7 +139,7 @@ bool cmd_plan(cli *x) {
     if (!text || !write_plan(x, text)) return false;
     if (!strcmp(x->output, "-")) return true; // nothing else goes where the plan went
   }
-  if (!x->why && !x->what_if) return put(heddle_search_report(f, format_of(x)));
+  if (!x->why && !x->what_if) return put(x, heddle_search_report(f, format_of(x)));
   const heddle_search_questions q = {.why = x->why, .what_if = x->what_if};
-  return put(heddle_search_answer(f, &q, format_of(x)));
+  return put(x, heddle_search_answer(f, &q, format_of(x)));
 }

@@ -20,7 +20,7 @@ static bool profile_import(cli *x, const char *file) {
     return usage_error("add --machine, as the program was exported for",
                        "--import of a plan's times needs --machine");
   if ((x->machine && !m) || (x->operand && !(d = distributed_of(x, m)))) return false;
-  return put(heddle_profile_report(heddle_profile_import(x->s, x->import, file, m, d), format_of(x)));
+  return put(x, heddle_profile_report(heddle_profile_import(x->s, x->import, file, m, d), format_of(x)));
 }
 
 bool cmd_profile(cli *x) {
@@ -48,7 +48,7 @@ bool cmd_profile(cli *x) {
   if (!ranks_join(x, &t)) return false;
   heddle_profile *p = heddle_profile_run(d, m, &t, file);
   if (p && x->fit && !t.link.rank && !heddle_profile_fit(p, m, file)) return ended(x, &t, false);
-  return ended(x, &t, p && (t.link.rank || put(heddle_profile_report(p, format_of(x)))));
+  return ended(x, &t, p && (t.link.rank || put(x, heddle_profile_report(p, format_of(x)))));
 }
 
 bool machines_probe(cli *x) {
@@ -60,6 +60,6 @@ bool machines_probe(cli *x) {
   gethostname(name, sizeof name - 1);
   const char *text = heddle_machine_probe(x->s, &t, name);
   bool ok = text != NULL;
-  if (ok && !t.link.rank) ok = x->output ? heddle_session_write(x->s, x->output, text) : put(text);
+  if (ok && !t.link.rank) ok = x->output ? heddle_session_write(x->s, x->output, text) : put(x, text);
   return ended(x, &t, ok);
 }

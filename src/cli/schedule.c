@@ -13,7 +13,7 @@ static bool is_file(const char *name) {
 // The CSV to `to` (NULL: nowhere), figures to standard output unless it is there.
 static bool put_schedule(cli *x, heddle_schedule *s, const char *to) {
   if (!s || (to && !heddle_session_write(x->s, to, heddle_schedule_print(s)))) return false;
-  return (to && !strcmp(to, "-")) || put(heddle_schedule_report(s, x->picture, format_of(x)));
+  return (to && !strcmp(to, "-")) || put(x, heddle_schedule_report(s, x->picture, format_of(x)));
 }
 
 static heddle_schedule *named(cli *x) {

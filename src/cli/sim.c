@@ -9,5 +9,5 @@ bool cmd_sim(cli *x) {
   heddle_result *r = heddle_result_run(d, m, &o);
   if (r && x->timeline && !heddle_result_timeline(r, x->timeline)) return false;
   if (r && x->timeline && !strcmp(x->timeline, "-")) return heddle_result_fits(r); // standard output is taken
-  return put(heddle_result_report(r, format_of(x))) && heddle_result_fits(r);
+  return put(x, heddle_result_report(r, format_of(x))) && heddle_result_fits(r);
 }

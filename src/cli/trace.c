@@ -42,5 +42,5 @@ bool cmd_trace(cli *x) {
   if (x->machine && !plan && !(o.machine = machine_of(x))) return false;
   if (plan && !(o.predicted = predicted_of(x))) return false;
   return put(
-      heddle_trace_ask(x->s, x->operands[0], x->noperands - 1 - plan, x->operands + 1, &o, format_of(x)));
+      x, heddle_trace_ask(x->s, x->operands[0], x->noperands - 1 - plan, x->operands + 1, &o, format_of(x)));
 }

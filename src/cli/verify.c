@@ -10,5 +10,5 @@ bool cmd_verify(cli *x) {
   if (x->memory && !heddle_session_bytes(x->s, "--memory", x->memory, &o.memory_bytes)) return false;
   if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2 tp=2'", "`heddle verify` needs a plan");
   heddle_check *k = heddle_check_run(b, &o);
-  return put(heddle_check_report(k, format_of(x))) && heddle_check_passed(k);
+  return put(x, heddle_check_report(k, format_of(x))) && heddle_check_passed(k);
 }

@@ -59,19 +59,19 @@ static const char *sold_as(draft *d, const ynode *lib, const char *kind, size_t 
   return first;
 }
 
-// The device whose name stands in a plain name, or begins with it; NULL: none.
+// The device whose name is a plain name or begins with it, or stands in it; NULL: none.
 static const char *device_in(draft *d, const char *name) {
   const ynode *lib = draft_library(d);
   const char *at = name;
   size_t n;
   for (u32 k = 0; lib && k < lib->n; k++)
     if (!strcmp(lib->key[k]->str, name)) return lib->key[k]->str;
+  for (u32 k = 0; lib && k < lib->n && strlen(name) > 2; k++) // mi300, a100-80
+    if (!strncmp(lib->key[k]->str, name, strlen(name))) return lib->key[k]->str;
   for (const char *s; lib && (s = next_word(&at, &n));)
     for (u32 k = 0; k < lib->n; k++)
       if (strlen(lib->key[k]->str) == n && !memcmp(lib->key[k]->str, s, n))
         return sold_as(d, lib, s, n, name);
-  for (u32 k = 0; lib && k < lib->n && strlen(name) > 2; k++) // mi300
-    if (!strncmp(lib->key[k]->str, name, strlen(name))) return lib->key[k]->str;
   return NULL;
 }
 

@@ -81,7 +81,7 @@ u32 choice_words(choice_id id) {
 
 u32 choice_all(choice_id id) {
   u32 n = choice_words(id);
-  while (id == CHOICE_schedule && n && sched_row_of(n - 1)->weights != WEIGHTS_ONE)
+  while (id == CHOICE_schedule && n && sched_is_asynchronous(sched_row_of(n - 1)))
     n--; // not the model's step
   return n;
 }

@@ -45,10 +45,12 @@ typedef struct {
 #define CHOICE_ALIKE    (1ull << 59) // replicas=none
 
 // n: the count; the number of the word from 0; 1 for a flag that is on; of a set one bit for each word. A
-// list of numbers: its parts (n is then 0); of grids three for each, pp, tp and dp. A file instead of a word: its path (n is then how many words
-// there are; one more where it was read, and the first and the last stage of the schedule lie on all places), and no parts.
+// list of numbers: its parts (n is then 0); of grids three for each, pp, tp and dp. A file instead of a word: its path (n is
+// then how many words there are), and no parts.
 typedef struct {
-  u32 n, nparts;
+  u32 n;
+  u16 nparts;
+  bool wide; // of a file that was read: the first and the last stage of its schedule lie on all places
   union {
     const u32 *part;  // nparts of them
     const char *path; // where nparts is 0. NULL: no file
@@ -121,7 +123,8 @@ static inline u32 strategy_block(const strategy *s, u32 place) {
 // ranks get, in the smallest numbers; NULL: all the same. How many numbers the choice needs: those of the place
 // that has most ranks of the kind.
 u32 strategy_tensor_at(const strategy *s, u32 place);
-bool strategy_reduce(u32 *v, u32 n); // shares to the smallest numbers; false: all are the same
+bool strategy_reduce(
+    u32 *v, u32 n); // shares to the smallest numbers; false: all are the same, or more than an axis has
 // The shares, of at least 1 each, that add up to the total and are nearest to these; false: there are none, or too many.
 bool strategy_shares_near(u32 *v, u32 n, i64 total);
 const u32 *strategy_shares_at(arena *a, const strategy *s, choice_id id, u32 place);

@@ -157,15 +157,23 @@ static bool is_feasible(const prog *p) {
   return false;
 }
 
-// Laws of Heddle's own operators are tested; those from outside are what somebody has written.
+// Laws of Heddle's own operators are tested; those from outside are what somebody has written. Each may be the wrong one,
+// so all are named, at the first place of each.
 static void doubt_own(const prog *src) {
+  enum { NAMED = 8 };
+  const op_row *told[NAMED];
+  u32 n = 0;
   for (u32 f = 1; f < src->funcs.n; f++)
-    for (u32 i = 0; i < src->funcs.v[f]->body.n; i++) {
+    for (u32 i = 0; i < src->funcs.v[f]->body.n && n < NAMED; i++) {
       const op_row *row = op_row_of((opcode)src->funcs.v[f]->body.v[i].op);
-      if (!row->own) continue;
+      u32 k = 0;
+      while (k < n && told[k] != row) k++;
+      if (!row->own || k < n) continue;
+      told[n++] = row;
+      const char *how = row->red == RED_NONE ? "" : ", and do parts combine by ";
       diag_note(src->c, src->funcs.v[f]->body.v[i].where,
-                "%s is not of Heddle's table: is its kernel split by its law, %s?", row->name, row->law);
-      return;
+                "%s is not of Heddle's table: is its kernel split by its law, %s%s%s?", row->name, row->law,
+                how, row->red == RED_NONE ? "" : red_name(row->red));
     }
 }
 

@@ -35,7 +35,7 @@ bool strategy_reduce(u32 *v, u32 n) {
   bool equal = true;
   for (u32 k = 0; k < n; k++) by = gcd_i64(by, v[k]), equal = equal && v[k] == v[0];
   for (u32 k = 0; k < n; k++) v[k] /= (u32)MAX(by, 1);
-  return !equal;
+  return !equal && n <= UINT16_MAX; // no axis has more positions: what says that is told of the axis
 }
 
 bool strategy_shares_near(u32 *v, u32 n, i64 total) {

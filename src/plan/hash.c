@@ -55,7 +55,7 @@ static u64 hash_trans(u64 h, const plan_trans *t) {
 
 static u64 hash_orders(u64 h, const plan *pn) {
   h = hash_step(h, pn->nreplicas);
-  if (pn->train && pn->made.row && pn->made.row->weights != WEIGHTS_ONE)
+  if (pn->train && sched_is_asynchronous(pn->made.row))
     h = hash_step(h, (u64)pn->made.row->weights << 32 | sched_update_group(pn->made.row, &pn->made.shape));
   for (u32 r = 0; r < pn->nreplicas; r++) {
     h = hash_step(h, pn->replicas[r].micro);

@@ -683,6 +683,9 @@ bool annotations_in(const prog *p); // does the program say any of its own?
 // Rules of a YAML file (splits_rules.c). NULL and diagnostics (E_RULES), located in it. In `a`.
 typedef struct splits_rules splits_rules;
 splits_rules *splits_rules_read(planner *pl, arena *a, sym file, const char *text, size_t n);
+// Does every rule about degrees leave one that plans of so many devices have, from 2 and a divisor of them (some: or of fewer,
+// as plans may leave devices out)? False and diagnostics at those that do not, with the degrees that there are.
+bool splits_rules_fit(const splits_rules *x, u32 devices, bool some);
 // What solves the problem of one function (splits.h): dynamic programming, and Markov chains where it gave up states, the
 // better of the two; or one of them alone.
 typedef enum { SPLITS_BOTH, SPLITS_EXACT, SPLITS_MCMC, SPLITS_METHODS } splits_method;

@@ -402,6 +402,41 @@ splits_rules *splits_rules_read(planner *pl, arena *a, sym file, const char *tex
   return failed || !check_pairs(&r, x) ? NULL : x;
 }
 
+// ---- degrees that there are -----------------------------------------------------------------------------------
+static bool is_degree(u32 n, u32 devices, bool some) {
+  return n > 1 && (some ? n <= devices : devices % n == 0);
+}
+
+static void tell_degrees(ctx *c, const rule *w, u32 devices, bool some) {
+  strbuf have = {.a = ctx_arena(c)}, said = {.a = ctx_arena(c)};
+  for (u32 n = 2; n <= devices && !some; n++)
+    if (is_degree(n, devices, some)) sb_fmt(&have, "%s%u", have.n ? ", " : "", n);
+  for (u32 k = 0; k < w->ndegrees; k++) sb_fmt(&said, "%s%u", k ? ", " : "", w->degree[k]);
+  if (w->ndegrees)
+    diag(c, E_RULES, w->at_degrees, "no plan of %u devices has a tensor degree of %s", devices,
+         sb_str(&said));
+  else
+    diag(c, E_RULES, w->at_degrees, "`degrees` lists none, so nothing may be split");
+  if (some && devices > 1)
+    diag_hint(c, "degrees: any from 2 to %u, or to leave it unsplit whole: only", devices);
+  else if (have.n)
+    diag_hint(c, "degrees: [%s], or to leave it unsplit whole: only", sb_str(&have));
+  else
+    diag_hint(c, "whole: only");
+}
+
+bool splits_rules_fit(const splits_rules *x, u32 devices, bool some) {
+  bool all = true;
+  for (u32 k = 0; k < x->n; k++) {
+    const rule *w = &x->v[k];
+    bool any = !w->has_degrees;
+    for (u32 i = 0; i < w->ndegrees; i++) any |= is_degree(w->degree[i], devices, some);
+    if (!any) tell_degrees(planner_source(x->pl)->c, w, devices, some);
+    all &= any;
+  }
+  return all;
+}
+
 // ---- questions ----------------------------------------------------------------------------------------------
 static bool among(const rule *w, u32 ways) {
   for (u32 k = 0; k < w->ndegrees; k++)

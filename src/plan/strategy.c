@@ -511,7 +511,7 @@ bool strategy_goes_with(ctx *c, const strategy_set *set, const strategy *s, cons
 }
 
 bool choice_is_interlaced(choice_value x) {
-  return choice_file(x) ? x.n > choice_words(CHOICE_schedule) : sched_nwide(sched_row_of(x.n)) > 0;
+  return choice_file(x) ? x.wide : sched_nwide(sched_row_of(x.n)) > 0;
 }
 
 static bool says_places(choice_value x) {
@@ -623,7 +623,7 @@ static bool settle_stale(ctx *c, const strategy_set *set, bool train, const stra
   if (choice_file(s->schedule) || !choice_applies(CHOICE_schedule, s, train)) return true;
   const sched_row *r = sched_row_of(s->schedule.n);
   char beside[64];
-  if (r->weights == WEIGHTS_ONE) return true;
+  if (!sched_is_asynchronous(r)) return true;
   if (!train) {
     diag(c, E_STRATEGY, said_at(set, CHOICE_schedule), "schedule=%s updates weights; this is inference",
          r->name);

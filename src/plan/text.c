@@ -439,7 +439,7 @@ static void name_order(reader *r, const ynode *y, const sched_row *row, u32 grou
   loc at = y->at;
   const char *why = plan_name_schedule(r->c, r->a, r->pn, row, grouped, &at);
   if (!why) return;
-  if (row->weights != WEIGHTS_ONE && r->pn->train) { // versions are the row's: without it they are not known
+  if (sched_is_asynchronous(row) && r->pn->train) { // versions are the row's: without it they are not known
     diag(r->c, E_PLAN, at, "the order is not that of schedule %s, which says when weights are updated: %s",
          row->name, why);
     diag_hint(r->c, "leave out `schedule` to update them when all tasks have ended");
@@ -460,7 +460,7 @@ static void warn_of_name(reader *r, const ynode *top) {
   const bool named = r->pn->train && name && strategy_parse(r->c, r->a, sym_str(r->c, r->pn->name), &set) &&
                      strategy_one(r->c, &set, &s);
   diag_truncate(r->c, before);
-  if (!named || choice_file(s.schedule) || sched_row_of(s.schedule.n)->weights == WEIGHTS_ONE) return;
+  if (!named || choice_file(s.schedule) || !sched_is_asynchronous(sched_row_of(s.schedule.n))) return;
   diag(
       r->c, W_SCHEDULE, name->at,
       "the plan has no `schedule`, so weights are updated when all tasks have ended, whatever its name says");
@@ -479,6 +479,8 @@ static void read_schedule(reader *r, const ynode *top) {
     bad(r, y, "unknown schedule `%s`", y->kind == Y_SCALAR ? y->str : "...");
     strbuf names = {.a = r->a};
     for (u32 k = 0; sched_row_of(k); k++) sb_fmt(&names, "%s%s", k ? " " : "", sched_row_of(k)->name);
+    const char *near = y->kind == Y_SCALAR ? sched_row_near(r->a, y->str) : NULL;
+    if (near) diag_hint(r->c, "did you mean `schedule: %s`?", near);
     diag_hint(r->c, "known schedules: %s", sb_str(&names));
   }
   if (r->failed) return;

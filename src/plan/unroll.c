@@ -6,9 +6,7 @@
 // other; in backwards from the last one.
 #include "plan/internal.h"
 
-bool plan_unrolls(const sched_row *row) {
-  return row->placement == PLACED_WIDE || row->placement == PLACED_PASSES;
-}
+bool plan_unrolls(const sched_row *row) { return sched_nwide(row) || sched_passes(row) > 1; }
 
 bool plan_is_unrolled(const plan *pn) {
   if (pn->made.row) return plan_unrolls(pn->made.row);

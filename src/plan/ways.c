@@ -65,7 +65,7 @@ void plan_drop_ways(planner *pl, plan *pn) {
   const bool may = pn->materialise || pn->rendezvous || (pn->send_stream.i && pn->send_channels < 4);
   if (!may || pn->nreplicas > 1) return;
   const lying x = lying_of(planner_source(pl), pn);
-  const bool versions = pn->made.row && pn->made.row->weights != WEIGHTS_ONE;
+  const bool versions = sched_is_asynchronous(pn->made.row);
   const u32 micro = pn->time ? pn->axes[pn->time - 1].size : 1;
   // Between groups nothing goes, or one rank sends to one; inside of one rank nothing does.
   if (pn->materialise == MATERIALISE_INTRA && (x.one || x.single)) pn->materialise = MATERIALISE_INTER;

@@ -1,5 +1,6 @@
 // search.c - the ranked table of plans, why the best is best, and how much of the space was looked at.
 #include "report/internal.h"
+#include <stdlib.h>
 
 static const char *state_name(const search_point *p) {
   return p->state == SEARCH_OVER_MEMORY ? "does not fit" : "simulated";
@@ -202,7 +203,7 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   if (w->alone_ps - w->time_ps > w->time_ps / 1000)
     report_line(r, "", "of one step alone, which takes %s; the next one begins beside its end",
                 text_of(a, cell_i(CELL_PS, w->alone_ps)));
-  if (!choice_file(w->s.schedule) && w->s.pp.n > 1 && sched_row_of(w->s.schedule.n)->weights != WEIGHTS_ONE)
+  if (!choice_file(w->s.schedule) && w->s.pp.n > 1 && sched_is_asynchronous(sched_row_of(w->s.schedule.n)))
     report_line(
         r, "",
         "asynchronous: weights are updated between tasks, so it computes something else than the others");
@@ -293,6 +294,62 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_re
   }
 }
 
+// ---- families -----------------------------------------------------------------------------------------
+// The fastest known first, then those of which only bounds are known, then those that none can be of.
+static int by_behind(const void *a, const void *b) {
+  const search_family *x = a, *y = b;
+  const i64 least_x = x->best ? x->time_ps : x->bound_ps, least_y = y->best ? y->time_ps : y->bound_ps;
+  if (x->of != y->of) return x->of < y->of ? -1 : 1;
+  if (!x->best != !y->best) return x->best ? -1 : 1;
+  if (!least_x != !least_y) return least_x ? -1 : 1;
+  if (least_x != least_y) return least_x < least_y ? -1 : 1;
+  return 0;
+}
+
+// "1.04x"; "1.02x to 1.04x" where plans that were ruled out may be faster than the one that is known.
+static const char *behind(arena *a, const search_family *f, i64 best_ps) {
+  const char *known = f->best ? text_of(a, cell_x(CELL_TIMES, (double)f->time_ps / (double)best_ps)) : NULL,
+             *least =
+                 f->bound_ps ? text_of(a, cell_x(CELL_TIMES, (double)f->bound_ps / (double)best_ps)) : NULL;
+  if (known && least && f->bound_ps < f->time_ps && strcmp(known, least))
+    return arena_printf(a, "%s to %s", least, known);
+  return known      ? known
+         : least    ? arena_printf(a, "%s or more", least)
+         : f->large ? "too large"
+         : f->equal ? "the same plans as others"
+                    : "impossible";
+}
+
+static void put_families(report *r, arena *a, const search_result *s) {
+  static const column columns[] = {
+      {"choice", NULL},    {"value", NULL},      {NULL, "value"},    {"plans", "plans"},
+      {"fit", NULL},       {"too_large", NULL},  {"too_slow", NULL}, {"strategy", "best known"},
+      {"time_ps", "time"}, {"times_best", NULL}, {"bound_ps", NULL}, {NULL, "behind"}};
+  search_family *v = NEWN(a, search_family, s->nfamilies + 1);
+  if (s->nfamilies) memcpy(v, s->family, s->nfamilies * sizeof *v);
+  for (u32 k = 0; k < s->nfamilies; k++) // what is too slow takes longer than all that is kept
+    if (v[k].bound_ps) v[k].bound_ps = MAX(v[k].bound_ps, s->last_ps);
+  if (s->nfamilies) qsort(v, s->nfamilies, sizeof *v, by_behind);
+  report_table(r, "families", columns, COUNT_OF(columns));
+  for (u32 k = 0; k < s->nfamilies && s->nfit; k++) {
+    const search_family *f = &v[k];
+    strbuf said = {.a = a}, word = {.a = a};
+    const i64 best = s->point[0].time_ps;
+    choice_say(f->of, f->value, &said), choice_print(f->of, f->value, &word);
+    const char *none = arena_printf(a, "no %s", choice_get(f->of)->name);
+    report_row(
+        r,
+        (cell[]){cell_text(choice_get(f->of)->name), f->applies ? cell_text(sb_str(&word)) : cell_none(),
+                 cell_text(f->applies ? sb_str(&said) : none), cell_i(CELL_INT, f->fit + f->large + f->slow),
+                 cell_i(CELL_INT, f->fit), cell_i(CELL_INT, f->large), cell_i(CELL_INT, f->slow),
+                 f->best ? cell_text(strategy_str(a, f->best)) : cell_none(),
+                 f->best ? cell_i(CELL_PS, f->time_ps) : cell_none(),
+                 f->best ? cell_x(CELL_TIMES, (double)f->time_ps / (double)best) : cell_none(),
+                 f->bound_ps ? cell_i(CELL_PS, f->bound_ps) : cell_none(), cell_text(behind(a, f, best))});
+  }
+  if (s->nfamilies) report_gap(r);
+}
+
 // The plans that were run, the fastest first, those that did not run last: what was predicted beside it.
 static void put_measured(report *r, arena *a, const search_about *about, const search_result *s) {
   static const column columns[] = {{"strategy", "measured plans"},
@@ -341,6 +398,7 @@ void report_search(report *r, arena *a, const search_about *about, const search_
   report_gap(r);
   put_plans(r, a, o, s);
   report_gap(r);
+  put_families(r, a, s);
   if (about->nmeasured) put_measured(r, a, about, s);
   put_why(r, a, about, s);
   if (s->one_device_ps) report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device_ps));

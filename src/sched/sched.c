@@ -68,7 +68,7 @@ const sched_row *sched_row_find(const char *name) { return sched_row_of(row_numb
 
 // ---- versions of weights --------------------------------------------------------------------------------
 u32 sched_update_group(const sched_row *r, const sched_shape *s) {
-  return r->weights == WEIGHTS_ONE || !s->backward ? 0
+  return !sched_is_asynchronous(r) || !s->backward ? 0
          : r->weights == WEIGHTS_STASHED           ? 1
          : s->group                                ? s->group
                                                    : s->places;
@@ -259,19 +259,24 @@ static bool try_name(void *arg, const char *name, size_t n) {
   return false;
 }
 
+const char *sched_row_near(arena *a, const char *name) {
+  guess g = {near_to(name, strlen(name)), a};
+  for (u32 i = 0; i < COUNT_OF(rows); i++) near_try(&g.near, rows[i].row.name); // of equals before an alias
+  for (u32 i = 0; i < COUNT_OF(rows); i++) any_name(&rows[i].row, try_name, &g);
+  return g.near.name;
+}
+
 static void unknown_name(ctx *c, const char *name, loc where) {
-  guess g = {near_to(name, strlen(name)), arena_new()};
-  strbuf all = {.a = g.a};
-  for (u32 i = 0; i < COUNT_OF(rows); i++) {
-    any_name(&rows[i].row, try_name, &g);
-    sb_fmt(&all, "%s%s", i ? ", " : "", rows[i].row.name);
-  }
+  arena *a = arena_new();
+  const char *near = sched_row_near(a, name);
+  strbuf all = {.a = a};
+  for (u32 i = 0; i < COUNT_OF(rows); i++) sb_fmt(&all, "%s%s", i ? ", " : "", rows[i].row.name);
   diag(c, E_PLAN, where, "unknown schedule '%s'", name);
-  if (g.near.name)
-    diag_hint(c, "did you mean schedule=%s? There are %s", g.near.name, sb_str(&all));
+  if (near)
+    diag_hint(c, "did you mean schedule=%s? There are %s", near, sb_str(&all));
   else
     diag_hint(c, "there are %s, and files whose names end in .csv", sb_str(&all));
-  arena_free(g.a);
+  arena_free(a);
 }
 
 static bool check_versions(ctx *c, const sched_row *r, const sched_shape *s, loc where) {
@@ -327,11 +332,10 @@ static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc wh
     diag_hint(c, "mb=%u", s->micro + 1);
     return false;
   }
-  if (r->weights != WEIGHTS_ONE && !check_versions(c, r, s, where)) return false;
+  if (sched_is_asynchronous(r) && !check_versions(c, r, s, where)) return false;
   u64 stages = sched_nstages(r, s->places, s->chunks),
       each = 1 + (s->backward ? 1 + (r->split != SPLIT_NO) : 0),
-      all = r->placement == PLACED_WIDE ? 3 * (u64)s->places
-                                        : (u64)s->places * s->chunks; // tasks on several places stand on each
+      all = (u64)s->places * (s->chunks + sched_nwide(r)); // tasks on several places stand on each
   if (stages > STAGES_MAX) {
     diag(c, E_LIMIT, where, "%s: places %u x chunks %u = %llu stages; at most %d", r->name, s->places,
          s->chunks, (unsigned long long)stages, STAGES_MAX);
@@ -390,7 +394,7 @@ static void set_places(arena *a, const sched_shape *shape, const sched_row *row,
 // Tasks of a place, at most.
 static u32 tasks_of_place(u32 row, const sched_shape *shape) {
   const bool split = rows[row].row.split != SPLIT_NO;
-  const u32 stages = shape->chunks + (rows[row].row.placement == PLACED_WIDE ? 2 : 0);
+  const u32 stages = shape->chunks + sched_nwide(&rows[row].row);
   if (sched_passes(&rows[row].row) > 1)
     return shape->micro * (sched_passes(&rows[row].row) + shape->backward);
   return stages * shape->micro * (1 + (shape->backward ? 1 + split : 0));

@@ -142,6 +142,8 @@ typedef struct {
 static inline u32 sched_replicas(const sched_row *r) { return r->placement == PLACED_BOTH ? 2 : 1; }
 static inline u32 sched_passes(const sched_row *r) { return r->placement == PLACED_PASSES ? 3 : 1; }
 static inline u32 sched_nwide(const sched_row *r) { return r->placement == PLACED_WIDE ? 2 : 0; }
+// Are its weights updated between tasks? r NULL: no.
+static inline bool sched_is_asynchronous(const sched_row *r) { return r && r->weights != WEIGHTS_ONE; }
 static inline u64 sched_nstages(const sched_row *r, u32 places, u32 chunks) {
   return (u64)places * chunks / sched_passes(r) + sched_nwide(r);
 }
@@ -162,6 +164,8 @@ u32 sched_version(const sched_row *r, const sched_shape *s, u32 stage, u32 mb);
 u32 sched_versions(const sched_row *r, const sched_shape *s, u32 stage);
 const sched_row *sched_row_of(u32 i);              // number i from 0; NULL: there are no more
 const sched_row *sched_row_find(const char *name); // by name or alias, case ignored; NULL: none
+const char *sched_row_near(arena *a,
+                           const char *name); // the name or alias that is most like it; NULL: none is
 // NULL and a diagnostic at `where` (E_PLAN, E_LIMIT; E_DEADLOCK where groups of microbatches are too small
 // for the places) that says which figures do not go together.
 const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *s, loc where);

@@ -93,7 +93,7 @@ static const sched *row_schedule(search *s, const sched_row *row, const char **w
 static void try_rows(search *s, sched_synthesis *out) {
   const sched_row *row;
   u32 n = 0;
-  while (sched_row_of(n) && sched_row_of(n)->weights == WEIGHTS_ONE) n++; // others compute something else
+  while (sched_row_of(n) && !sched_is_asynchronous(sched_row_of(n))) n++; // others compute something else
   sched_rival *v = ZNEWN(s->a, sched_rival, n);
   for (u32 i = 0; i < n; i++) {
     sched_rival *r = &v[i];

@@ -231,7 +231,7 @@ void bounds_make(arena *keep, const search *s, bounds *b) {
 static double filled(double w, double P, double K) { return w / (1 - pow(1 - 1 / K, P)); }
 
 bool bound_places(const strategy *s) {
-  return !s->schedule.path && !s->replicas.nparts && sched_row_of(s->schedule.n)->weights == WEIGHTS_ONE;
+  return !s->schedule.path && !s->replicas.nparts && !sched_is_asynchronous(sched_row_of(s->schedule.n));
 }
 
 u32 bound_replicas(const strategy *s) { return sched_replicas(sched_row_of(s->schedule.n)); }

@@ -95,7 +95,7 @@ typedef struct {
   bool text; // a JSON string; else a number or a truth
 } shared_row;
 extern const shared_row shared_rows[SHARED_COUNT];
-enum { PART_FORM = 2, PARTS_MOST = 1 << 20 };
+enum { PART_FORM = 3, PARTS_MOST = 1 << 20 };
 extern const char *const part_states[SEARCH_STATES]; // of points in files; NULL: such points are in none
 void part_end(strbuf *b);                            // the last member of a file: the checksum of what b has
 
@@ -230,6 +230,16 @@ double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, are
 point_order *order_make(arena *a, u32 n, const search_point *point);
 u32 order_at(const point_order *o, u32 i);               // the index of number i in order
 u32 order_find(const point_order *o, const strategy *s); // its index; n: it is none of them
+
+// ---- families.c ----------------------------------------------------------------------------------------
+// The families of the points, without figures.
+void families_find(arena *a, const search_opts *o, search_result *r);
+// What those that were passed over take at least. least: the least bound of so many, once it is measured.
+void families_bound(search *s, i64 (*least)(search *s, search_point **v, u32 n));
+// Adds ranked points to the figures.
+void families_count(const search_opts *o, search_result *r, u32 n, const search_point *point);
+void families_copy(arena *a, const search_result *from, search_result *to); // with their bounds alone
+bool families_add(search_result *to, const search_result *more); // of another part; false: they are others
 
 // ---- outcome.c ----------------------------------------------------------------------------------------
 kept kept_new(arena *a, const search_opts *o, u32 npoints);

@@ -205,7 +205,7 @@ double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, are
   held *place = ZNEWN(a, held, s->pp.n + 1);
   double most = 0;
   if (s->tp_stages.nparts || (pn->nreplicas > 1 && !bound_places(s))) return 0; // degrees differ by place
-  if (pn->made.row && pn->made.row->weights != WEIGHTS_ONE) return 0;           // nothing accumulates
+  if (sched_is_asynchronous(pn->made.row)) return 0;                            // nothing accumulates
   for (u32 r = 0; r < MAX(pn->nreplicas, 1u); r++)
     for (u32 k = 0; k < pn->nsegments; k++) {
       const u32 at = search_place(pn, r, k);

@@ -88,6 +88,8 @@ static void put_together(arena *a, const search_part *const *part, search_result
   r->reasons_cap = r->nreasons + 1;
   r->reason = NEWN(a, search_reason, r->reasons_cap);
   if (r->nreasons) memcpy(r->reason, part[0]->r.reason, r->nreasons * sizeof *r->reason);
+  r->family = NEWN(a, search_family, r->nfamilies + 1);
+  if (r->nfamilies) memcpy(r->family, part[0]->r.family, r->nfamilies * sizeof *r->family);
   r->npoints = r->dealt = r->count[SEARCH_BOUND_TIME] = 0;
   r->one_device_ps = 0;
   for (u32 i = 0; i < parts; i++) n += part[i]->r.npoints;
@@ -99,6 +101,7 @@ static void put_together(arena *a, const search_part *const *part, search_result
     r->dealt += x->dealt;
     r->count[SEARCH_BOUND_TIME] += x->count[SEARCH_BOUND_TIME];
     r->one_device_ps = MAX(r->one_device_ps, x->one_device_ps); // one part has it
+    if (i && !families_add(r, x)) r->nfamilies = 0;             // no search writes such parts
     if (x->even_ps) r->even_ps = x->even_ps, r->even = x->even; // likewise
   }
 }
@@ -142,6 +145,7 @@ bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, se
   put_together(a, by_part, r);
   if (!is_all(c, by_part[0], r)) return false;
   outcome_settle(a, o, r, order_make(a, r->npoints, r->point));
+  families_count(o, r, r->npoints, r->point);
   of_best(by_part, r, about);
   if (!r->nfit || r->one_device_ps >= r->point[0].time_ps) r->one_device_ps = 0;
   if (!r->nfit) outcome_no_plan(c, o, r, NULL);

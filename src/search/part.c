@@ -108,12 +108,13 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
                          .dealt = r->dealt,
                          .most_microbatches = r->most_microbatches,
                          .screened = r->screened};
+  families_copy(a, r, &p->r);
   for (u32 i = 0; i < r->npoints; i++) {
     const search_point *x = &r->point[i];
     if (x->applied && x->state != SEARCH_BOUND_TIME)
       p->r.point[p->r.npoints++] = *x;
     else if (x->state != SEARCH_OPEN)
-      outcome_count(a, &p->r, x);
+      outcome_count(a, &p->r, x), families_count(o, &p->r, 1, x);
   }
   set_shared(p, a, src, m, costs, o);
   return p;
@@ -165,7 +166,8 @@ const char *const part_states[SEARCH_STATES] = {[SEARCH_IMPOSSIBLE] = "impossibl
 
 static void put_point(const search_point *x, strbuf *b) {
   put_strategy(b, "strategy", &x->s);
-  sb_fmt(b, ", \"bound_ps\": %lld, \"state\": \"%s\"", (long long)x->bound_ps, part_states[x->state]);
+  sb_fmt(b, ", \"bound_ps\": %lld, \"work_ps\": %lld, \"state\": \"%s\"", (long long)x->bound_ps,
+         (long long)x->work_ps, part_states[x->state]);
   if (x->state == SEARCH_IMPOSSIBLE) {
     sb_put(b, ", \"reason\": ");
     sb_json_str(b, x->why);
@@ -175,6 +177,23 @@ static void put_point(const search_point *x, strbuf *b) {
          (long long)x->alone_ps, (long long)x->peak_bytes);
   sb_fmt(b, ", \"utilisation\": %.17g, \"bubble\": %.17g, \"communication\": %.17g", x->utilisation,
          x->bubble, x->comm);
+  if (x->host_bytes)
+    sb_fmt(b, ", \"host_bytes\": %lld, \"host_usable_bytes\": %lld", (long long)x->host_bytes,
+           (long long)x->host_usable);
+}
+
+static void put_families(const search_result *r, strbuf *b) {
+  put_key(b, "families");
+  for (u32 i = 0; i < r->nfamilies; i++) {
+    const search_family *f = &r->family[i];
+    strbuf word = {.a = b->a};
+    choice_print(f->of, f->value, &word);
+    sb_fmt(b, "%s\n    {\"choice\": \"%s\", \"value\": ", i ? "," : "[", choice_get(f->of)->name);
+    sb_json_str(b, sb_str(&word));
+    sb_fmt(b, ", \"applies\": %d, \"too_large\": %u, \"too_slow\": %u, \"equal\": %u, \"bound_ps\": %lld}",
+           f->applies, f->large, f->slow, f->equal, (long long)f->bound_ps);
+  }
+  sb_put(b, r->nfamilies ? "\n  ]" : "[]");
 }
 
 static void put_kinds(const search_result *r, strbuf *b) {
@@ -227,6 +246,7 @@ void search_part_print(const search_part *p, strbuf *out) {
   put_key(&b, "resolved");
   sb_json_str(&b, r->resolved ? r->resolved : "");
   put_kinds(r, &b);
+  put_families(r, &b);
   put_key(&b, "points");
   for (u32 i = 0; i < r->npoints; i++) {
     sb_put(&b, i ? ",\n    {" : "[\n    {");

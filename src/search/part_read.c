@@ -138,6 +138,7 @@ static void read_point(reader *r, const ynode *y, search_point *p) {
   p->s = line(r, y, "strategy");
   p->applied = true, p->stands = 1;
   p->bound_ps = number(r, y, "bound_ps", 0, INT64_MAX);
+  p->work_ps = number(r, y, "work_ps", 0, INT64_MAX);
   for (u32 k = 0; k < SEARCH_STATES; k++)
     if (part_states[k] && !strcmp(state, part_states[k])) p->state = (search_state)k;
   if (p->state == SEARCH_OPEN) bad(r, y, "unknown state '%s'", state);
@@ -149,6 +150,9 @@ static void read_point(reader *r, const ynode *y, search_point *p) {
   p->utilisation = share(r, y, "utilisation");
   p->bubble = share(r, y, "bubble");
   p->comm = share(r, y, "communication");
+  if (!yaml_get(y, "host_bytes")) return; // the memory of the devices is enough, or it is too large for them
+  p->host_bytes = number(r, y, "host_bytes", 1, INT64_MAX);
+  p->host_usable = number(r, y, "host_usable_bytes", 0, p->host_bytes);
 }
 
 static void read_kinds(reader *r, const ynode *y, search_result *x) {
@@ -173,6 +177,29 @@ static void read_kinds(reader *r, const ynode *y, search_result *x) {
   x->resolved = string(r, y, "resolved");
   x->even_ps = number(r, y, "equal_ps", 0, INT64_MAX);
   x->even = string(r, y, "equal_strategy");
+}
+
+static void read_families(reader *r, const ynode *y, search_result *x) {
+  const ynode *v = get(r, y, "families", Y_SEQ);
+  if (!v) return;
+  x->family = ZNEWN(r->a, search_family, v->n + 1);
+  for (u32 i = 0; i < v->n && !r->failed; i++) {
+    const ynode *e = v->item[i];
+    const char *row = string(r, e, "choice"), *word = string(r, e, "value");
+    search_family *f = &x->family[x->nfamilies++];
+    u32 id = 0;
+    while (id < CHOICE_COUNT && strcmp(choice_get((choice_id)id)->name, row)) id++;
+    if (id == CHOICE_COUNT || !choice_read((choice_id)id, r->a, word, strlen(word), &f->value)) {
+      bad(r, e, "no choice is '%s=%s'", row, word);
+      return;
+    }
+    f->of = (choice_id)id;
+    f->applies = number(r, e, "applies", 0, 1);
+    f->large = (u32)number(r, e, "too_large", 0, x->space);
+    f->slow = (u32)number(r, e, "too_slow", 0, x->space);
+    f->equal = (u32)number(r, e, "equal", 0, x->space);
+    f->bound_ps = number(r, e, "bound_ps", 0, INT64_MAX);
+  }
 }
 
 static void read_points(reader *r, const ynode *y, search_result *x) {
@@ -222,6 +249,7 @@ search_part *search_part_parse(ctx *c, arena *a, sym file, const char *text, siz
   if (!r.failed) read_typed(&r, y, p);
   if (!r.failed) read_reasons(&r, y, &p->r);
   if (!r.failed) read_kinds(&r, y, &p->r);
+  if (!r.failed) read_families(&r, y, &p->r);
   if (!r.failed) read_points(&r, y, &p->r);
   if (!r.failed) p->at = yaml_get(y, "part")->at, p->parts_at = yaml_get(y, "parts")->at;
   ctx_free(r.lines);

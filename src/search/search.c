@@ -322,6 +322,7 @@ static void bound_more(search *s, queue *q, int threads) {
     const limit *l = &x->v.v[of[i]];
     if (l->ps > (double)p->bound_ps)
       p->bound_ps = (i64)l->ps, p->bound_fill_ps = (i64)l->fill_ps, p->bound_work = true;
+    p->work_ps = p->bound_ps;
     heap_put(q, p);
   }
 }
@@ -394,7 +395,7 @@ static void run_bounded(search *s, search_point **all, u32 n, int threads) {
     search_point *p = all[i];
     p->state = SEARCH_OPEN, p->applied = p->bound_work = false, p->why = NULL;
     p->time_ps = p->alone_ps = p->peak_bytes = 0;
-    p->bound_ps = p->products_ps = p->bound_fill_ps = 0; // whichever bound it was, none is used
+    p->bound_ps = p->products_ps = p->bound_fill_ps = p->work_ps = 0; // whichever bound it was, none is used
   }
   s->kept = kept_new(s->a, s->o, n), s->limits = (limits){0};
   const bool all_run = run_waves(s, all, n, threads);
@@ -465,6 +466,15 @@ static void confirm(search *s) {
   assert(!"the winner of a search is what its program is");
 }
 
+// The least bound of points that were passed over, as if all were measured: those that come first are, until one is the
+// least of all.
+static i64 least_bound(search *s, search_point **v, u32 n) {
+  queue q = {.n = n, .sorted = v, .heap = NEWN(s->a, queued, n + 1)};
+  qsort(v, n, sizeof *v, by_bound);
+  while (first_is_next(&q)) bound_more(s, &q, (int)s->threads);
+  return q.heap[0].bound_ps;
+}
+
 static void run(search *s, int threads) {
   search_result *r = s->r;
   search_point **all = NEWN(s->a, search_point *, r->npoints + 1);
@@ -475,7 +485,10 @@ static void run(search *s, int threads) {
   r->dealt = deal(s, all);
   s->kept = kept_new(s->a, s->o, r->dealt);
   (s->o->no_bounds ? run_all : run_bounded)(s, all, r->dealt, threads);
+  families_find(s->a, s->o, r);
+  families_bound(s, least_bound);
   outcome_settle(s->a, s->o, r, s->order);
+  families_count(s->o, r, r->npoints, r->point);
   r->one_device_ps = one_device(s);
   confirm(s);
 }

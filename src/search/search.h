@@ -60,6 +60,7 @@ typedef struct {
   i64 products_ps; // lower bound on time of products at the best rate alone, which is all that is known of every point
   i64 bound_fill_ps; // of bound_ps, to fill and drain the pipeline; the rest is work
   bool bound_work;   // that of the busiest place, measured; else products at the best rate
+  i64 work_ps; // bound_ps as it was before the point was applied, which may raise it; 0: it was not measured
   double utilisation, bubble,
       comm; // of one step alone, mean over ranks: computing; neither; communication that holds up computing
   u64 plan; // plan_hash; 0 where there is none
@@ -74,6 +75,17 @@ typedef struct {
   const char *why; // of the example
   const strategy *example;
 } search_reason;
+// The plans of one value of schedule or coshard, where a search was told several.
+typedef struct {
+  choice_id of;
+  bool applies; // false: those in which it cannot be chosen
+  choice_value value;
+  u32 fit, large, slow; // simulated, and they fit; too large; too slow, by their bounds
+  u32 equal;            // the same programs as points of other values, or of this one
+  const strategy *best; // the fastest that was simulated and fits; NULL: none
+  i64 time_ps;          // of it
+  i64 bound_ps;         // none of the slow ones takes less, nor less than last_ps; 0: there are none
+} search_family;
 typedef struct {
   u32 space;           // how many points there are
   u32 npoints;         // of them that are listed: all, but where parts were merged those of step 4
@@ -82,14 +94,16 @@ typedef struct {
   i64 last_ps;         // time of the last plan that is kept, o->top from the best; INT64_MAX: all are kept
   u32 count[SEARCH_STATES]; // of the space
   u32 nreasons, reasons_cap;
-  search_reason *reason;   // the most frequent first
+  search_reason *reason; // the most frequent first
+  u32 nfamilies;         // by choice, then by value; of a choice there is none or several
+  search_family *family;
   u32 most_microbatches;   // of mb=*, where the batch is not known; else 0
   const char *no_replicas; // of replicas=*, which were too many to be tried; NULL: none. Of one search alone
   const char *devices;     // of several kinds: ranks that plans were tried on; NULL: all
   i64 bound_ps;            // of the step on devices of several kinds, whatever the plan; 0: not known
   u32 host_count;          // of those that are too large, which fit the devices but not host memory ...
   i64 host_least,
-      host_usable; // ... what the smallest of them needs on a node, and how much that has. Not of merged parts
+      host_usable;   // ... what the smallest of them needs on a node, and how much that has
   i64 least_bytes;   // that a plan which is too large for devices needs at least; 0: none is
   i64 one_device_ps; // of one step on one device, where that is faster than the best plan; else 0
   u32 dealt;         // points that were left to applying them, in this part

@@ -30,6 +30,20 @@ static bool share(void *arg, const heddle_application *x) {
   return true;
 }
 
+// Adds a row up.
+static bool total(void *arg, const heddle_application *x) {
+  const double *a = x->operands[0].data;
+  double *y = x->results[0].data;
+  const heddle_piece *in = &x->operands[0];
+  const int64_t d = in->dims[in->ndims - 1];
+  (void)arg;
+  for (int64_t i = 0; i < count(x->results); i++) {
+    y[i] = 0;
+    for (int64_t k = 0; k < d; k++) y[i] += a[i * d + k];
+  }
+  return true;
+}
+
 static bool fails(void *arg, const heddle_application *x) {
   (void)arg, (void)x;
   return false;
@@ -57,6 +71,13 @@ static const heddle_operator_row rows[] = {
      .law = "...D->...D",
      .gradient = "%d_x = identity %d_y",
      .kernel = share},
+    // Parts of a row are to be added up, and the row says that the largest of them counts.
+    {.name = "bad_reduction",
+     .operands = "x",
+     .law = "...d->...",
+     .reduction = "max",
+     .gradient = "zero",
+     .kernel = total},
     // Its gradient has another shape than its operand.
     {.name = "bad_gradient",
      .operands = "x",

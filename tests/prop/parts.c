@@ -23,6 +23,7 @@ static const small searches[] = {{"mlp-xs", "laptop", "mb=1,4,16", 1024, 0, 0, t
                                  {GPT2, "laptop", "mb=1,2,3 recompute=none", 12, 16, 0, true},
                                  {GPT2, "1x2 v100", "mb=1,2,4", 8, 16, 1500000, true},
                                  {"examples/batchnorm.heddle", "1x4 v100", "bn=*", 0, 0, 0, true},
+                                 {GPT2, "1x4 v100", "schedule=* coshard=1,2 mb=2,4", 8, 16, 0, true},
                                  {GPT2, "1x2 v100", "mb=1,2", 8, 16, 1000, true}};
 
 static heddle_search_options options(heddle_session *s, const small *x, uint32_t top, int threads) {

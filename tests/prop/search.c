@@ -264,12 +264,43 @@ static void check_one_device(const listing *l, const search_result *r) {
   dear_devices += faster;
 }
 
+// Of every value of schedule and coshard: the best of all its plans by brute force, but for those that are equal to others.
+static u32 families, known, bounded;
+static void check_families(const listing *l, const search_result *r) {
+  for (u32 k = 0; k < r->nfamilies; k++) {
+    const search_family *f = &r->family[k];
+    const i64 limit = l->o.memory_bytes, slow = MAX(f->bound_ps, r->last_ps);
+    i64 best = 0;
+    u32 plans = 0;
+    for (u32 i = 0; i < r->npoints; i++) {
+      const search_point *p = &r->point[i];
+      const bool applies = choice_applies(f->of, &p->s, l->o.train);
+      if (applies != f->applies || (applies && !choice_same(p->s.of[f->of], f->value))) continue;
+      const truth *t = find_truth(l->w, &p->s);
+      plans += p->state != SEARCH_EQUAL && p->state != SEARCH_IMPOSSIBLE;
+      if (p->state == SEARCH_EQUAL || !t || !t->possible || (limit >= 0 && t->peak_bytes > limit)) continue;
+      if (!best || t->time_ps < best) best = t->time_ps;
+    }
+    const char *name = arena_printf(l->w->a, "%s, %s %u", told(l), choice_get(f->of)->name, f->value.n);
+    CHECK_MSG(plans == f->fit + f->large + f->slow, "%s: %u plans, not %u", name, plans,
+              f->fit + f->large + f->slow);
+    CHECK_MSG(!f->best == !f->fit && !f->bound_ps == !f->slow, "%s", name);
+    CHECK_MSG(!best || f->best || f->slow, "%s: no word of %lld", name, (long long)best);
+    CHECK_MSG(!f->best || (best && best <= f->time_ps), "%s: %lld is the best, not %lld", name,
+              (long long)best, (long long)f->time_ps);
+    CHECK_MSG(!best || best == f->time_ps || (f->slow && best >= slow), "%s: %lld is below its bound, %lld",
+              name, (long long)best, (long long)slow);
+    families++, known += f->best && best == f->time_ps, bounded += !f->best && f->slow;
+  }
+}
+
 static void check_result(const listing *l, const search_result *r) {
   const truth **v = NEWN(l->w->a, const truth *, l->v.n + 1);
   const u32 n = ranked(l, r, v), top = l->o.top && !l->o.no_bounds ? MIN(l->o.top, n) : n;
   const i64 kth = l->o.top && n >= l->o.top ? v[l->o.top - 1]->time_ps : INT64_MAX;
   check_space(l, r);
   check_counts(l, r);
+  check_families(l, r);
   CHECK_MSG(r->last_ps == (l->o.no_bounds ? INT64_MAX : kth), "%s: the last kept takes %lld, not %lld",
             told(l), (long long)r->last_ps, (long long)kth);
   for (u32 i = 0; i < r->npoints; i++) check_state(l, r, &r->point[i], kth);
@@ -349,10 +380,12 @@ TEST(search_is_brute_force) {
       moved, scaled, profiled);
   printf("  simulated with");
   for (u32 i = CHOICE_v; i < CHOICE_COUNT; i++) printf(" %s %u", choice_get((choice_id)i)->name, chosen[i]);
-  printf("\n  %u with updates between tasks\n", between_tasks);
+  printf("\n  %u with updates between tasks; of %u values of schedule and coshard the best is known of %u, a "
+         "bound of %u\n",
+         between_tasks, families, known, bounded);
   if (one || !test_all_cases()) return;
   CHECK_MSG(between_tasks >= 20, "%u", between_tasks);
-  CHECK(by_work >= 300);
+  CHECK(by_work >= 300 && families >= 100 && known >= 50 && bounded >= 1);
   CHECK_MSG(searches >= 200 && refusals >= 10, "%u searches, %u refused", searches, refusals);
   CHECK(moved >= 300 && scaled >= 300 && profiled >= 10);
   for (u32 i = 0; i < CHOICE_COUNT; i++)

@@ -146,3 +146,32 @@ TEST(stages_on_all_places_keep_their_splits) {
                                      "pp=2 tp=2 mb=2 sp schedule=interlaced"};
   check_alone(line, COUNT_OF(line));
 }
+
+// Of a file that was read the value says that its first and its last stage lie on all places, apart from how many words
+// there are.
+static void check_value(bed *b, const char *schedule, bool wide) {
+  const char *path = arena_printf(b->a, "%s/tests/stages.csv", test_build());
+  const sched_shape form = {.places = 2, .chunks = 1, .micro = 2};
+  const sched *s = sched_make(b->c, b->a, schedule, &form, (loc){0});
+  strategy_set set;
+  schedule_files files;
+  strbuf out = {.a = b->a};
+  REQUIRE(s != NULL);
+  sched_print(s, &out);
+  FILE *f = fopen(path, "w");
+  REQUIRE(f != NULL);
+  fputs(sb_str(&out), f);
+  fclose(f);
+  REQUIRE(strategy_parse(b->c, b->a, arena_printf(b->a, "schedule=%s", path), &set) &&
+          policy_schedule_files(b->c, b->a, &set, &files));
+  const choice_value x = set.of[CHOICE_schedule].v[0];
+  CHECK(x.n == choice_words(CHOICE_schedule) && x.wide == wide && choice_is_interlaced(x) == wide);
+}
+
+TEST(schedule_files_say_whether_ends_lie_on_all_places) {
+  bed b = {.c = ctx_new(), .a = arena_new()};
+  check_value(&b, "interlaced", true);
+  check_value(&b, "gpipe", false);
+  arena_free(b.a);
+  ctx_free(b.c);
+}

@@ -7,7 +7,7 @@
 static const char *nearly_equal(arena *a, const plan *pn, i64 batch, u32 n) {
   const u32 K = pn->time ? pn->axes[pn->time - 1].size : 1;
   const i64 micro = batch / K;
-  if (batch % K || micro < n || micro > UINT32_MAX || pn->batchnorm_groups) return NULL;
+  if (batch % K || micro < n || micro > UINT32_MAX || n > UINT16_MAX || pn->batchnorm_groups) return NULL;
   u32 *part = NEWN(a, u32, n);
   for (u32 j = 0; j < n; j++) part[j] = (u32)(micro / n + (j < micro % n));
   strbuf out = {.a = a};

@@ -97,7 +97,8 @@ static bool read_file(ctx *c, arena *a, const char *path, loc at, schedule_file 
 
 // The value with what is known of a schedule that was read.
 static choice_value value_of(const schedule_file *f) {
-  return (choice_value){.n = choice_words(CHOICE_schedule) + sched_ends_wide(f->file), .path = f->path};
+  return (choice_value){
+      .n = choice_words(CHOICE_schedule), .wide = sched_ends_wide(f->file), .path = f->path};
 }
 
 bool policy_schedule_files(ctx *c, arena *a, strategy_set *set, schedule_files *out) {

@@ -118,15 +118,15 @@ plan       default: replicate(1); 2 replicas; 4 microbatches
 plan       default: replicate(1); 2 replicas; 2 microbatches
 ## A strategy leaves them out, and says so. Otherwise nothing is searched.
 $ heddle import mlp-xs:layers=2,hidden=32 --batch 64 -o plain.heddle; sed -e '/%4 = call/i split all {' -e '/%5 = call/a }' plain.heddle > a.heddle; heddle verify a.heddle --strategy dp=2 2>&1 | grep 'warning\|^plan'
-plan       dp=2 tp=1 pp=1
 warning[W0101]: the annotations of the program are left out: the strategy decides
+plan       dp=2 tp=1 pp=1
 $ heddle plan a.heddle --machine '1x2 a100' --top 3
 error[E0801]: --top does not apply to a model with annotations: nothing is searched
   hint: leave it out, or search without the annotations: --strategy ''
 [2]
 $ heddle plan a.heddle --machine '1x2 a100' --strategy 'tp=1 pp=1' 2>&1 | grep 'warning\|winner'
-winner       dp=2 tp=1 pp=1
 warning[W0101]: the annotations of the program are left out: the strategy decides
+winner       dp=2 tp=1 pp=1
 $ heddle plan a.heddle --machine '1x2 a100' | sed -n '1,2p;/^task graph/,/^$/p'
 model          a.heddle
 plan           scope 1: split(2)
@@ -145,9 +145,9 @@ error[E0512]: `scope 1` is part of a repeated block, and only a split can be
   hint: replicate whole blocks: by `layers`, by the name of a function, or by `default`
 [1]
 $ sed -e '/%4 = call/i replicate 2 { split 2 {' -e '/%4 = call/a } }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2 2>&1 | grep -E '^(warning|model|plan)'
+warning[W0505]: `scope 1` also takes block 1, which no scope names
 model      a.heddle
 plan       scope 2: split(2), scope 1: replicate(2)
-warning[W0505]: `scope 1` also takes block 1, which no scope names
 ## Mistakes.
 $ sed -e '/%4 = call/i split 2 { replicate 2 {' -e '/%4 = call/a } }' plain.heddle > a.heddle; heddle verify a.heddle --devices 2
 error[E0512]: replicate inside split cannot be nested
@@ -426,10 +426,10 @@ error[E0202]: a second line of replicas
      |          ^
 [1]
 $ sed -e '1i replicas [3, 1]' plain.heddle > a.heddle; heddle verify a.heddle --strategy dp=2 2>&1 | head -4
-model      a.heddle
-plan       dp=2 tp=1 pp=1
-results    1
-elements   2,048
+warning[W0101]: the annotations of the program are left out: the strategy decides
+  --> a.heddle:1:10
+   1 | replicas [3, 1]
+     |          ^
 $ sed -e '/%6 = call/i split 2 {' -e '/return %9/a }' plain.heddle > a.heddle; heddle verify a.heddle
 error[E0201]: a scope is open here: its '}' is missing
   --> a.heddle:19:3

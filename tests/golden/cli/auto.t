@@ -98,7 +98,7 @@ layer        22  matmul         mlp.up          n, dimension 1 of operand 1     
 layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
 main          7  layernorm      ln_f.g, ln_f.b  whole
 $ printf 'rules:\n  - {node: "*", degrees: [4]}\n  - {node: "layer:15", recompute: true}\n' >r.yaml
-$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 recompute=none' --auto --constraints r.yaml -o auto.plan | grep -c whole
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'dp=2 tp=2 mb=1 recompute=none' --auto --constraints r.yaml -o auto.plan | grep -c whole
 29
 $ grep -A1 recompute: auto.plan
 recompute:
@@ -307,6 +307,44 @@ error[E0513]: matmul, layer:2: `whole: never` says that it is split, but no lett
        |                           ^
   hint: whole: may
 [1]
+## degrees that no plan of these devices has
+$ printf 'rules:\n  - {op: matmul, degrees: [3]}\n  - {op: softmax, degrees: []}\n  - {op: gelu, degrees: [3, 4]}\n' >r.yaml
+$ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x4 v100' --auto --constraints r.yaml
+error[E0513]: no plan of 4 devices has a tensor degree of 3
+  --> r.yaml:2:27
+   2 |   - {op: matmul, degrees: [3]}
+     |                           ^
+  hint: degrees: [2, 4], or to leave it unsplit whole: only
+error[E0513]: `degrees` lists none, so nothing may be split
+  --> r.yaml:3:28
+   3 |   - {op: softmax, degrees: []}
+     |                            ^
+  hint: degrees: [2, 4], or to leave it unsplit whole: only
+[1]
+$ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 1
+error[E0513]: no plan of 1 device has a tensor degree of 3
+  --> r.yaml:2:27
+   2 |   - {op: matmul, degrees: [3]}
+     |                           ^
+  hint: whole: only
+error[E0513]: `degrees` lists none, so nothing may be split
+  --> r.yaml:3:28
+   3 |   - {op: softmax, degrees: []}
+     |                            ^
+  hint: whole: only
+error[E0513]: no plan of 1 device has a tensor degree of 3, 4
+  --> r.yaml:4:25
+   4 |   - {op: gelu, degrees: [3, 4]}
+     |                         ^
+  hint: whole: only
+[1]
+$ echo 'rules: [{op: matmul, degrees: [8]}]' >r.yaml; heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100 ib=100Gb/s + 1x2 a100 ib=100Gb/s' --auto --constraints r.yaml
+error[E0513]: no plan of 4 devices has a tensor degree of 8
+  --> r.yaml:1:31
+   1 | rules: [{op: matmul, degrees: [8]}]
+     |                               ^
+  hint: degrees: any from 2 to 4, or to leave it unsplit whole: only
+[1]
 $ heddle plan gpt2 --machine '1x2 v100' --constraints r.yaml
 error[E0801]: --constraints is for --auto
   hint: add --auto
@@ -455,7 +493,7 @@ error[E0513]: add, layer:20: `whole: never` says that it is split, but no letter
 [1]
 ## What can hold with anything: letters, dims and degrees that leave nothing, where nothing says that it is split.
 $ printf 'rules:\n  - {op: matmul, letters: [m], degrees: [4]}\n  - {op: matmul, letters: [n], dims: [[1, 0]]}\n  - {op: matmul, whole: only, recompute: false}\n' >r.yaml
-$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --constraints r.yaml | grep matmul
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'dp=2 tp=2 mb=1' --auto --constraints r.yaml | grep matmul
 layer         2  matmul         attn.qkv        whole
 layer        18  matmul         attn.out        whole
 layer        22  matmul         mlp.up          whole

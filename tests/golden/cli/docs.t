@@ -207,6 +207,11 @@ nodes  devices  link    each way       host  NICs       each
 device  count    memory    usable  bandwidth          f16         bf16           f32           f64
 h100        8  80.0 GiB  72.0 GiB  3.35 TB/s  989 TFLOP/s  989 TFLOP/s  66.9 TFLOP/s  66.9 TFLOP/s
 $ heddle machines "2x8 h100 ib=8x400Gb/s + 1x4 a40" --json
+warning[W0602]: 1 of 3 nodes have no NICs: no rate is assumed, and nothing is sent from one node to another
+  --> --machine:1:25
+   1 | 2x8 h100 ib=8x400Gb/s + 1x4 a40
+     |                         ^
+  hint: '2x8 h100 ib=8x400Gb/s + 1x4 a40 ib=100Gb/s', with the rate of your network
 {
   "machine": "2x8 h100 ib=8x400Gb/s + 1x4 a40",
   "about": "",
@@ -220,11 +225,6 @@ $ heddle machines "2x8 h100 ib=8x400Gb/s + 1x4 a40" --json
     {"device": "a40", "count": 4, "memory_bytes": 51539607552, "usable_bytes": 46384807936, "memory_bytes_per_s": 696000000000, "f16_flop_per_s": 149700000000000, "bf16_flop_per_s": 149700000000000, "f32_flop_per_s": 37400000000000, "f64_flop_per_s": null}
   ]
 }
-warning[W0602]: 1 of 3 nodes have no NICs: no rate is assumed, and nothing is sent from one node to another
-  --> --machine:1:25
-   1 | 2x8 h100 ib=8x400Gb/s + 1x4 a40
-     |                         ^
-  hint: '2x8 h100 ib=8x400Gb/s + 1x4 a40 ib=100Gb/s', with the rate of your network
 $ heddle machines --json | head -3
 {
   "machines": [

@@ -91,6 +91,11 @@ step          training
 2   4   8  interlaced        11.53 ms  1.31x  693.6/s  31.2 MiB  computation 71 %
 3   4   8  interlaced-block  13.27 ms  1.51x  602.8/s  29.9 MiB  bubble 29 %
 
+value                      plans  best known                                         time  behind
+schedule=1f1b                  1  dp=1 tp=1 pp=4 mb=8                            8.782 ms  1.00x
+schedule=interlaced            1  dp=1 tp=1 pp=4 mb=8 schedule=interlaced        11.53 ms  1.31x
+schedule=interlaced-block      1  dp=1 tp=1 pp=4 mb=8 schedule=interlaced-block  13.27 ms  1.51x
+
 winner       dp=1 tp=1 pp=4 mb=8
              computes 65.0 % of the time, communicates 1.9 %, idles 33.1 %; MFU 2.6 %; needs 80.1 MiB of 28.8 GiB
 layers       2/1/1/0

@@ -50,7 +50,7 @@ $ heddle plan mlp-xs:layers=3 --batch 8 --train --machine '1x2 v100' --strategy 
 }
 $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.json
 {
-  "heddle_part": 2,
+  "heddle_part": 3,
   "part": 1,
   "parts": 1,
   "version": "0.1.0",
@@ -91,15 +91,16 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "equal_strategy": "",
   "resolved": "",
   "devices": [],
+  "families": [],
   "points": [
-    {"strategy": "dp=1 tp=1 pp=2", "bound_ps": 149016316, "state": "fits", "period_ps": 176887447, "time_ps": 176887447, "peak_bytes": 8520704, "utilisation": 0.54371559503597788, "bubble": 0.45628440496402212, "communication": 0},
-    {"strategy": "dp=1 tp=2 pp=1", "bound_ps": 201207214, "state": "fits", "period_ps": 201207214, "time_ps": 201207214, "peak_bytes": 6382592, "utilisation": 0.82398848283839365, "bubble": 0, "communication": 0.17601151716160635},
-    {"strategy": "dp=1 tp=1 pp=2 recompute=full", "bound_ps": 162186728, "state": "fits", "period_ps": 203228271, "time_ps": 203228271, "peak_bytes": 8504320, "utilisation": 0.53804952904411607, "bubble": 0.46195047095588387, "communication": 0},
-    {"strategy": "dp=1 tp=2 pp=1 recompute=full", "bound_ps": 224935622, "state": "fits", "period_ps": 224935622, "time_ps": 224935622, "peak_bytes": 6374400, "utilisation": 0.84255589806046816, "bubble": 0, "communication": 0.15744410193953184},
-    {"strategy": "dp=2 tp=1 pp=1 zero=3", "bound_ps": 341753014, "state": "fits", "period_ps": 341753014, "time_ps": 341753014, "peak_bytes": 7930880, "utilisation": 0.64642246286085425, "bubble": 0, "communication": 0.35357753713914575},
-    {"strategy": "dp=2 tp=1 pp=1 zero=3 recompute=full", "bound_ps": 395533402, "state": "fits", "period_ps": 395533402, "time_ps": 395533402, "peak_bytes": 7922688, "utilisation": 0.62444328026688378, "bubble": 0, "communication": 0.37555671973311622},
-    {"strategy": "dp=2 tp=1 pp=1 zero=2", "bound_ps": 337746793, "state": "too large", "period_ps": 337746793, "time_ps": 337746793, "peak_bytes": 9503744, "utilisation": 0.65409007451330559, "bubble": 0, "communication": 0.34590992548669441},
-    {"strategy": "dp=2 tp=1 pp=1 zero=2 recompute=full", "bound_ps": 363818143, "state": "too large", "period_ps": 363818143, "time_ps": 363818143, "peak_bytes": 9495552, "utilisation": 0.67887811466290726, "bubble": 0, "communication": 0.32112188533709274}
+    {"strategy": "dp=1 tp=1 pp=2", "bound_ps": 149016316, "work_ps": 110247290, "state": "fits", "period_ps": 176887447, "time_ps": 176887447, "peak_bytes": 8520704, "utilisation": 0.54371559503597788, "bubble": 0.45628440496402212, "communication": 0},
+    {"strategy": "dp=1 tp=2 pp=1", "bound_ps": 201207214, "work_ps": 151274800, "state": "fits", "period_ps": 201207214, "time_ps": 201207214, "peak_bytes": 6382592, "utilisation": 0.82398848283839365, "bubble": 0, "communication": 0.17601151716160635},
+    {"strategy": "dp=1 tp=1 pp=2 recompute=full", "bound_ps": 162186728, "work_ps": 123417689, "state": "fits", "period_ps": 203228271, "time_ps": 203228271, "peak_bytes": 8504320, "utilisation": 0.53804952904411607, "bubble": 0.46195047095588387, "communication": 0},
+    {"strategy": "dp=1 tp=2 pp=1 recompute=full", "bound_ps": 224935622, "work_ps": 175003184, "state": "fits", "period_ps": 224935622, "time_ps": 224935622, "peak_bytes": 6374400, "utilisation": 0.84255589806046816, "bubble": 0, "communication": 0.15744410193953184},
+    {"strategy": "dp=2 tp=1 pp=1 zero=3", "bound_ps": 341753014, "work_ps": 134953479, "state": "fits", "period_ps": 341753014, "time_ps": 341753014, "peak_bytes": 7930880, "utilisation": 0.64642246286085425, "bubble": 0, "communication": 0.35357753713914575},
+    {"strategy": "dp=2 tp=1 pp=1 zero=3 recompute=full", "bound_ps": 395533402, "work_ps": 161024802, "state": "fits", "period_ps": 395533402, "time_ps": 395533402, "peak_bytes": 7922688, "utilisation": 0.62444328026688378, "bubble": 0, "communication": 0.37555671973311622},
+    {"strategy": "dp=2 tp=1 pp=1 zero=2", "bound_ps": 337746793, "work_ps": 134953479, "state": "too large", "period_ps": 337746793, "time_ps": 337746793, "peak_bytes": 9503744, "utilisation": 0.65409007451330559, "bubble": 0, "communication": 0.34590992548669441},
+    {"strategy": "dp=2 tp=1 pp=1 zero=2 recompute=full", "bound_ps": 363818143, "work_ps": 161024802, "state": "too large", "period_ps": 363818143, "time_ps": 363818143, "peak_bytes": 9495552, "utilisation": 0.67887811466290726, "bubble": 0, "communication": 0.32112188533709274}
   ],
   "checksum": "..."
 }
@@ -204,7 +205,7 @@ error[E0116]: the part is cut off here, or was changed before
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:46
+  --> changed.json:47
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt
@@ -258,3 +259,14 @@ best     no plan fits
 best     dp=4 tp=1 pp=1 zero=3, 2.769 ms
 $ heddle plan mlp-xs --batch 2048 --train --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=4 mb=1 recompute=none skip=0 zero=*" --memory-limit 22MB --threads 1 --json > fitwhole.json; heddle merge fit1.json fit2.json fit3.json fit4.json fit5.json --json | diff - fitwhole.json && echo same
 same
+## Which memory it was that did not suffice, as the search says it.
+$ for k in 1 2; do heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=states+params tp=2' --part $k/2 -o host$k.json >part.txt; done
+$ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=states+params tp=2' >whole.txt 2>&1; heddle merge host1.json host2.json
+error[E0506]: no plan can run: of 18, 18 too large for 921 MiB of host memory
+  note: the smallest needs at least 1.39 GiB of host memory on a node
+  hint: offload less (offload=none), or use nodes with more host memory: --machine '... hostmem=2GiB'
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+[1]
+$ heddle merge host1.json host2.json 2>&1 | diff whole.txt -
+$ for k in 1 2; do heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=none,states+params tp=2 mb=1' --part $k/2 -o host$k.json >part.txt; done; heddle merge host1.json host2.json | grep 'host memory'
+             3 of the too large ones fit the devices, but not the 921 MiB of host memory of a node

@@ -374,6 +374,11 @@ error[E0901]: tp.stages: a place has dp x tp = 4294967296 ranks; at most 1048576
      |                        ^
 [1]
 $ heddle plan bert-large --machine "1x4 v100 + 1x4 a100" --batch 256 --train --top 1
+warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is sent from one node to another
+  --> --machine:1:1
+   1 | 1x4 v100 + 1x4 a100
+     | ^
+  hint: '1x4 v100 + 1x4 a100 ib=100Gb/s', with the rate of your network
 model         bert-large
 weights       f32
 dropout       none; with it more activations are kept (docs/commands.md)
@@ -410,11 +415,6 @@ left out       4 of 8 devices: the winner is on ranks 4 to 7
                v100: a node of them has no `nics`, so that nothing is sent there
 equal shares   no plan that gives every device the same is possible and fits
 without waits  2.697 s, if no device ever waited for another one: the winner takes 78.2 % more
-warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is sent from one node to another
-  --> --machine:1:1
-   1 | 1x4 v100 + 1x4 a100
-     | ^
-  hint: '1x4 v100 + 1x4 a100 ib=100Gb/s', with the rate of your network
 ## Devices that had better be left out, and a plan that leaves them out.
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --top 2 --threads 1
 model         gpt2
@@ -494,6 +494,11 @@ error[E0605]: rank 7 is used; the machine 1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/
 [1]
 ## Devices of a node that nothing joins: warned of where they are said, and named where they are left out.
 $ printf 'devices:\n  old: {rate: {f32: 9 TFLOP/s}, memory: 16 GiB, bandwidth: 700 GB/s}\nnodes:\n  - {devices: 4 old, nics: 100 Gb/s}\n  - {devices: 4 v100, nics: 100 Gb/s}\n' > apart.yaml; heddle machines apart.yaml
+warning[W0602]: the 4 devices of a node (old) have neither `link` nor `host`: nothing is sent between them
+  --> apart.yaml:4:5
+   4 |   - {devices: 4 old, nics: 100 Gb/s}
+     |     ^
+  hint: `link: switch 100 GB/s` or `host: 16 GB/s`, with the rate of yours, in the node or in the kind old; in one line link=100GB/s or host=16GB/s
 machine  apart.yaml
 about
 devices  8
@@ -505,11 +510,6 @@ nodes  devices  link                      each way       host  NICs       each
 device  count    memory    usable  bandwidth          f16  bf16           f32           f64
 old         4  16.0 GiB  14.4 GiB   700 GB/s                     9.00 TFLOP/s
 v100        4  32.0 GiB  28.8 GiB   981 GB/s  125 TFLOP/s        15.7 TFLOP/s  7.80 TFLOP/s
-warning[W0602]: the 4 devices of a node (old) have neither `link` nor `host`: nothing is sent between them
-  --> apart.yaml:4:5
-   4 |   - {devices: 4 old, nics: 100 Gb/s}
-     |     ^
-  hint: `link: switch 100 GB/s` or `host: 16 GB/s`, with the rate of yours, in the node or in the kind old; in one line link=100GB/s or host=16GB/s
 $ heddle plan gpt2 --machine apart.yaml --batch 32 --train 2>/dev/null | sed -n '/^device /,$p'
 device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
 old         4  nothing            0.0 %                                         0 B  14.4 GiB

@@ -107,6 +107,10 @@ $ heddle plan gpt3-1.3b --batch 1 --seq 8192 --dtype f16 --train --optimizer ada
  9  none            16  states       4.368 s  1.71x  0.229/s  11.4 GiB  waiting 27 %
 10  none            16  states+acts  4.416 s  1.73x  0.226/s  7.66 GiB  waiting 28 %
 
+value       plans  best known                        time  behind
+coshard=1       8  dp=1 tp=1 pp=1 recompute=full  2.559 s  1.00x
+coshard=16      8  dp=1 tp=1 pp=1 coshard=16      3.209 s  1.25x
+
 winner       dp=1 tp=1 pp=1 recompute=full
              computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 32.6 %; needs 28.7 GiB of 28.8 GiB
 next         dp=1 tp=1 pp=1 recompute=full offload=acts

@@ -233,6 +233,18 @@ error[E0701]: loss differs by 0.00405 (relative 0.864) at element 0 of 1; the to
      3 |   %b = bad_law %a
        |        ^
 [1]
+## Every operator that may be the wrong one is named, with how its parts combine.
+$ printf 'main @main(%%x: f32[4,8], %%w: f32[8,8] weight) -> (f32[]) {\n  %%a = matmul %%x, %%w\n  %%b = no_gradient %%a\n  %%c = bad_reduction %%b\n  %%loss = reduce_mean %%c {keepdims=0}\n  return %%loss\n}\n' >two.heddle; heddle verify two.heddle --operators operators_wrong.so --strategy tp=2 2>&1 | sed -n '/^verdict/p;/^error/,$p'
+verdict    DIFFERENT
+error[E0701]: loss differs by 3.46 (relative 0.998) at element 0 of 1; the tolerance is 1e-09
+  note: no_gradient is not of Heddle's table: is its kernel split by its law, ...->...?
+    --> two.heddle:3:8
+     3 |   %b = no_gradient %a
+       |        ^
+  note: bad_reduction is not of Heddle's table: is its kernel split by its law, ...d->..., and do parts combine by max?
+    --> two.heddle:4:8
+     4 |   %c = bad_reduction %b
+       |        ^
 $ heddle verify good_law.heddle --operators operators_wrong.so --strategy tp=2
 model      good_law.heddle
 plan       dp=1 tp=2 pp=1

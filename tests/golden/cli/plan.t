@@ -120,6 +120,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
     {"rank": N, "dp": N, "tp": N, "pp": N, "replicas": "none", "mb": N, "v": N, "schedule": "1f1b", "group": null, "tp.stages": "equal", "zero": N, "sync": "allreduce", "recompute": "none", "coshard": N, "offload": "none", "prefetch": null, "sp": null, "axial": null, "overlap": "pp", "channels": "peer", "buffers": null, "tables": null, "layers": "cost", "materialise": "inter", "bn": "local", "grads": "own", "dp.shares": "equal", "tp.shares": null, "places": "inorder", "skip": N, "strategy": "dp=2 tp=1 pp=2 mb=16", "state": "simulated", "time_ps": N, "period_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "computation"},
     {"rank": N, "dp": N, "tp": N, "pp": N, "replicas": "none", "mb": N, "v": N, "schedule": "1f1b", "group": null, "tp.stages": "equal", "zero": N, "sync": "allreduce", "recompute": "none", "coshard": N, "offload": "none", "prefetch": null, "sp": null, "axial": null, "overlap": "pp", "channels": "peer", "buffers": null, "tables": null, "layers": "cost", "materialise": "inter", "bn": "local", "grads": "own", "dp.shares": "equal", "tp.shares": null, "places": "inorder", "skip": N, "strategy": "dp=2 tp=1 pp=2", "state": "simulated", "time_ps": N, "period_ps": N, "times_best": N, "samples_per_s": N, "peak_bytes": N, "utilisation": N, "communication": N, "limit": "bubble"}
   ],
+  "families": [],
   "resolved": null,
   "mfu": N,
   "layers_by_stage": null,
@@ -225,6 +226,24 @@ step          training
  8   4   8  2  dualpipev  none     16.95 ms  1.18x  3,776/s  5.45 MiB  computation 80 %
  9   4   8  1  dualpipe   none     17.80 ms  1.24x  3,596/s  9.48 MiB  computation 83 %
 10   4   8  1  zb-h2      none     18.79 ms  1.31x  3,406/s  5.58 MiB  bubble 29 %
+
+value                      plans  best known                                      time  behind
+schedule=zb-h2                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-h2          14.38 ms  1.00x
+schedule=dualpipev             2  dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev  14.41 ms  1.00x
+schedule=zb-h1                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-h1          14.76 ms  1.03x
+schedule=zb-v                  2  dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v       15.01 ms  1.04x
+schedule=zb-v-half             2  dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v-half  15.44 ms  1.07x
+schedule=zb-v-min              2  dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v-min   15.61 ms  1.09x
+schedule=dualpipe              2  dp=1 tp=1 pp=4 mb=8 schedule=dualpipe       16.04 ms  1.12x
+schedule=gpipe                 2  dp=1 tp=1 pp=4 mb=8 schedule=gpipe          19.17 ms  1.33x
+schedule=1f1b                  2  dp=1 tp=1 pp=4 mb=8                         19.17 ms  1.33x
+schedule=interleaved           2  dp=1 tp=1 pp=4 mb=8 schedule=interleaved    19.17 ms  1.33x
+schedule=bfs                   2  dp=1 tp=1 pp=4 mb=8 schedule=bfs            19.17 ms  1.33x
+schedule=chimera               2  dp=1 tp=1 pp=4 mb=8 schedule=chimera        20.69 ms  1.44x
+schedule=gems                  2  dp=1 tp=1 pp=4 mb=8 schedule=gems           48.54 ms  3.38x
+schedule=interlaced            0                                                        impossible
+schedule=interlaced-block      0                                                        impossible
+schedule=3f1b                  0                                                        impossible
 
 winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h2
              computes 91.1 % of the time, communicates 0.0 %, idles 8.9 %; MFU 14.4 %; needs 5.58 MiB of 3.60 GiB

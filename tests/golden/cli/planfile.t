@@ -182,6 +182,7 @@ error[E0501]: unknown schedule `2f2b`
   --> t.plan:18:11
   18 | schedule: 2f2b
      |           ^
+  hint: did you mean `schedule: 1f1b`?
   hint: known schedules: gpipe 1f1b interleaved bfs zb-h1 zb-h2 zb-v zb-v-half zb-v-min dualpipev chimera dualpipe gems interlaced interlaced-block 3f1b pipedream pipedream-2bw
 [1]
 $ sed 's/^schedule: gpipe/group: 2/' ok.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100'
@@ -209,6 +210,16 @@ time per step   1.217 ms
 plan            dp=1 tp=1 pp=2 mb=8 schedule=pipedream
 schedule        pipedream
 time per step   1.079 ms
+## Warnings about what was said come before the answer.
+$ heddle verify mlp-xs:layers=4 --batch 16 --plan t.plan 2>&1 | head -8
+warning[W0504]: the plan has no `schedule`, so weights are updated when all tasks have ended, whatever its name says
+  --> t.plan:3:7
+   3 | name: "dp=1 tp=1 pp=2 mb=8 schedule=pipedream"
+     |       ^
+  hint: schedule: pipedream
+model      mlp-xs:layers=4
+plan       dp=1 tp=1 pp=2 mb=8 schedule=pipedream
+results    9
 $ sed 's/^name: .*/name: "dp=1 tp=1 pp=2 mb=8 schedule=pipedream"/;s/^schedule: .*/schedule: 1f1b/' stale.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100' | grep -E '^(plan|schedule|time per)'
 plan            dp=1 tp=1 pp=2 mb=8 schedule=pipedream
 schedule        1f1b

@@ -298,6 +298,11 @@ step          training
 2   4   8  2  zb-v       15.01 ms  1.04x  4,263/s  5.42 MiB  computation 90 %
 3   4   8  1  gems       48.54 ms  3.37x  1,319/s  9.36 MiB  bubble 67 %
 
+value               plans  best known                                      time  behind
+schedule=dualpipev      1  dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev  14.41 ms  1.00x
+schedule=zb-v           1  dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v       15.01 ms  1.04x
+schedule=gems           1  dp=1 tp=1 pp=4 mb=8 schedule=gems           48.54 ms  3.37x
+
 winner       dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev
              computes 95.4 % of the time, communicates 0.0 %, idles 4.6 %; MFU 14.3 %; needs 5.45 MiB of 3.60 GiB
              of one step alone, which takes 14.56 ms; the next one begins beside its end
@@ -419,6 +424,11 @@ step          training
 1   4   4  1  1f1b              12.94 ms  1.00x  4,946/s  5.47 MiB  bubble 41 %
 2   4   8  2  examples/zbv.csv  15.01 ms  1.16x  4,263/s  5.42 MiB  computation 90 %
 3   4   8  1  1f1b              19.17 ms  1.48x  3,339/s  5.30 MiB  bubble 28 %
+
+value                      plans  best known                                             time  behind
+schedule=1f1b                  2  dp=1 tp=1 pp=4 mb=4                                12.94 ms  1.00x
+schedule=examples/zbv.csv      1  dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv  15.01 ms  1.16x
+schedule=same.csv              0                                                               the same plans as others
 
 winner       dp=1 tp=1 pp=4 mb=4
              computes 59.3 % of the time, communicates 0.0 %, idles 40.7 %; MFU 15.8 %; needs 5.47 MiB of 3.60 GiB
@@ -651,6 +661,11 @@ step          training
 4   4   8  1f1b      full       20.72 ms  1.08x  3,089/s  5.25 MiB  bubble 28 %
 5   4   8  gpipe     full       20.72 ms  1.08x  3,089/s  5.56 MiB  bubble 28 %
 6   4   8  chimera   full       22.38 ms  1.17x  2,860/s  9.39 MiB  bubble 24 %
+
+value             plans  best known                                time  behind
+schedule=gpipe        2  dp=1 tp=1 pp=4 mb=8 schedule=gpipe    19.17 ms  1.00x
+schedule=1f1b         2  dp=1 tp=1 pp=4 mb=8                   19.17 ms  1.00x
+schedule=chimera      2  dp=1 tp=1 pp=4 mb=8 schedule=chimera  20.69 ms  1.08x
 
 winner       dp=1 tp=1 pp=4 mb=8
              computes 72.5 % of the time, communicates 0.0 %, idles 27.5 %; MFU 10.8 %; needs 5.30 MiB of 3.60 GiB

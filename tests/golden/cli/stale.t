@@ -146,6 +146,9 @@ $ heddle plan mlp-xs --batch 16 --train --machine dgx-2 --devices 4 --strategy "
 1   4  16  pipedream      2.153 ms  1.00x  7,432/s  8.03 MiB  bubble 27 %
 2   4  16  pipedream-2bw  2.378 ms  1.10x  6,727/s  7.05 MiB  bubble 33 %
 3   4  16  1f1b           2.505 ms  1.16x  6,388/s  5.05 MiB  bubble 35 %
+schedule=pipedream          1  dp=1 tp=1 pp=4 mb=16 schedule=pipedream      2.153 ms  1.00x
+schedule=pipedream-2bw      1  dp=1 tp=1 pp=4 mb=16 schedule=pipedream-2bw  2.378 ms  1.10x
+schedule=1f1b               1  dp=1 tp=1 pp=4 mb=16                         2.505 ms  1.16x
 winner       dp=1 tp=1 pp=4 mb=16 schedule=pipedream
              asynchronous: weights are updated between tasks, so it computes something else than the others
 next         dp=1 tp=1 pp=4 mb=16 schedule=pipedream-2bw

@@ -479,6 +479,11 @@ rank  offset  drift ppm  +-  at least  at most  used
    1       0              0         0        0     7
 ## without starts
 $ heddle trace info tests/rare/inspector/untimed.jsonl.gz
+warning[W0101]: records have no starts: communications are laid one after the other, and ranks cannot be compared in time
+  --> tests/rare/inspector/untimed.jsonl.gz
+  hint: record with NCCL_INSPECTOR_DUMP_VERBOSE=1
+warning[W0101]: 5 communications are missing: the profiler has dropped them
+  --> tests/rare/inspector/untimed.jsonl.gz
 rank  file                                   format          host   device  steps  streams  threads  events      span  clock starts at
    3  tests/rare/inspector/untimed.jsonl.gz  NCCL Inspector  node1                       2        0       3  213.0 us  of its own
 
@@ -486,11 +491,6 @@ rank  missing
       7 of 8 ranks: 0-2,4-7
    3  no launches: why a device is idle cannot be told
    3  no steps: nothing says where one begins, such as calls of the profiler's step()
-warning[W0101]: records have no starts: communications are laid one after the other, and ranks cannot be compared in time
-  --> tests/rare/inspector/untimed.jsonl.gz
-  hint: record with NCCL_INSPECTOR_DUMP_VERBOSE=1
-warning[W0101]: 5 communications are missing: the profiler has dropped them
-  --> tests/rare/inspector/untimed.jsonl.gz
 ## none of these has launches: replays need them
 $ for f in tensorflow/worker.trace.json.gz mxnet/profile.json byteps/1/comm.json gtrace/worker1.json.gz inspector/node0-pid4242.log; do heddle trace replay tests/rare/$f; done
 error[E0106]: no operation on a device whose launch is in the trace
@@ -512,6 +512,8 @@ error[E0106]: no operation on a device whose launch is in the trace
 [1]
 ## cut off, not JSON from some place on, nothing in it
 $ head -c 9000 tests/rare/byteps/1/comm.json >cut.json; heddle trace info cut.json
+warning[W0102]: the file ends early: 26 events before that are used
+  --> cut.json
 rank  file      format  host  device  steps  streams  threads  events      span  clock starts at
       cut.json  BytePS                             6        4      26  8.000 ms  2019-11-25 12:46:24.662375000 UTC
 
@@ -521,9 +523,9 @@ rank  missing
       no steps: nothing says where one begins, such as calls of the profiler's step()
       nothing about the job: how many ranks it has is not known
       the sizes of 9 of 9 communications: bandwidths cannot be told
-warning[W0102]: the file ends early: 26 events before that are used
-  --> cut.json
 $ gzip -dc tests/rare/tensorflow/worker.trace.json.gz | sed 's/"MatMul", "ph":/"MatMul", "ph" oh/' >odd.json; heddle trace info odd.json
+warning[W0103]: this is not JSON; the trace is read on from the next event
+  --> odd.json: event 2, byte 1311
 rank  file      format      host  device  steps  streams  threads  events      span  clock starts at
       odd.json  TensorFlow                0-2          4        1      35  2.900 ms  of its own
 
@@ -532,9 +534,9 @@ rank  missing
       no launches: why a device is idle cannot be told
       nothing about the job: how many ranks it has is not known
       the sizes of 6 of 6 communications: bandwidths cannot be told
-warning[W0103]: this is not JSON; the trace is read on from the next event
-  --> odd.json: event 2, byte 1311
 $ head -c 5000 nccl/node0-pid4243.log >cut.log; heddle trace info cut.log
+warning[W0102]: the file ends early: 5 events before that are used
+  --> cut.log
 rank  file     format          host   device  steps  streams  threads  events      span  clock starts at
    1  cut.log  NCCL Inspector  node0                       1        0       5  8.900 ms  2025-07-18 19:33:49.235000000 UTC
 
@@ -543,8 +545,6 @@ rank  missing
    1  the file ends early
    1  no launches: why a device is idle cannot be told
    1  no steps: nothing says where one begins, such as calls of the profiler's step()
-warning[W0102]: the file ends early: 5 events before that are used
-  --> cut.log
 $ echo '{"traceEvents": [], "x": "/host:CPU", "name": "/host:CPU"}' >empty.json; heddle trace info empty.json
 rank  file        format      host  device  steps  streams  threads  events  span  clock starts at
       empty.json  TensorFlow                             0        0       0     0  of its own
@@ -562,4 +562,4 @@ error[E0106]: there is no list of events, traceEvents
 [1]
 ## cut off behind a key
 $ printf '{"traceEvents":[{"cat":' >cut.json; heddle trace info cut.json 2>&1 | head -n 1
-rank  file      format  host  device  steps  streams  threads  events  span  clock starts at
+warning[W0102]: the file ends early: 0 events before that are used

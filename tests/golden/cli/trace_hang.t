@@ -194,6 +194,10 @@ error[E0103]: the text ends where a value is expected
      |                                                                                                    ^
 [1]
 $ heddle trace hang cut_rank_1 examples/traces/hang/order/nccl_trace_rank_0
+warning[W0101]: this file is left out: the text ends where a value is expected
+  --> cut_rank_1:1:901
+   1 | ...t_sizes": [[1]], "output_dtypes": ["Float"], "state": "completed", "time_discovered_started_ns":
+     |                                                                                                    ^
 group 0 (default_pg): rank 0 waits in all_reduce number 2; of rank 1, which must come to it, there is no dump
 
 dumps     1 of 2 ranks; none of rank 1
@@ -204,10 +208,6 @@ no_dump  0 (default_pg)  all_reduce       2  1      0       1.00 MiB
 
 ranks  group           completed  started  scheduled  in          state        size  at
 0      0 (default_pg)          1        3          3  all_reduce  started  1.00 MiB  train.py:55 reduce_gradients
-warning[W0101]: this file is left out: the text ends where a value is expected
-  --> cut_rank_1:1:901
-   1 | ...t_sizes": [[1]], "output_dtypes": ["Float"], "state": "completed", "time_discovered_started_ns":
-     |                                                                                                    ^
 $ heddle trace hang examples/traces/hang/order --steps 3
 error[E0801]: `heddle trace hang` has no option --steps
   hint: leave it out; questions that take it: replay, summary, diff, compare, blame, whatif, optimize, rescale

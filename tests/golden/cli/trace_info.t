@@ -21,6 +21,8 @@ rank  missing
 ## the same rank twice, a file that was cut off, a rank without a device, another clock
 $ mkdir odd; cp examples/traces/ddp/rank0.json odd/a.json; head -c 9000 examples/traces/ddp/rank0.json >odd/b.json; grep -v '"kernel"\|gpu_memcpy' examples/traces/ddp/rank1.json | sed 's/17356896000/17356900000/' >odd/c.json
 $ heddle trace info odd
+warning[W0102]: the file ends early: 44 events before that are used
+  --> odd/b.json
 rank  file        format  host  device                 steps  streams  threads  events      span  clock starts at
    0  odd/a.json  Kineto        NVIDIA A100-SXM4-80GB  10-13        2        2     140  9.360 ms  2025-01-01 00:00:00.001000000 UTC
    0  odd/b.json  Kineto        NVIDIA A100-SXM4-80GB  10-11        2        2      44  4.288 ms  2025-01-01 00:00:00.001000000 UTC
@@ -31,18 +33,16 @@ rank  missing
       an instant that all files have recorded: are these files of one run?
    0  the file ends early
    1  no events of a device: was the profiler told to record it?
-warning[W0102]: the file ends early: 44 events before that are used
-  --> odd/b.json
 ## two processes wrote one file
 $ sed 's/"ph": "X", "cat": "gpu_memcpy"/"ph": "X", "ca{"ph": "X"/' examples/traces/ddp/rank0.json >mixed.json; heddle trace info mixed.json
+warning[W0103]: this is not JSON; the trace is read on from the next event
+  --> mixed.json: event 5, byte 1076
 rank  file        format  host  device                 steps  streams  threads  events      span  clock starts at
    0  mixed.json  Kineto        NVIDIA A100-SXM4-80GB  10-13        2        2     136  9.360 ms  2025-01-01 00:00:00.001000000 UTC
 
 rank  missing
       1 of 2 ranks: 1
    0  4 of 136 events could not be understood or are there twice
-warning[W0103]: this is not JSON; the trace is read on from the next event
-  --> mixed.json: event 5, byte 1076
 ## nothing to read
 $ heddle trace info nowhere
 error[E0101]: cannot open nowhere: No such file or directory

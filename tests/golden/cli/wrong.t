@@ -248,6 +248,23 @@ error[E0602]: link: '450GB' is an amount of bytes; a bandwidth is needed
      |                 ^
   hint: write 450 GB/s (bytes) or Gb/s (bits)
 [1]
+## What begins with the name comes before what is fewer letters away.
+$ heddle machines '1x8 a100-80'
+error[E0601]: unknown device 'a100-80'
+  --> --machine:1:5
+   1 | 1x8 a100-80
+     |     ^
+  hint: did you mean 'a100-80gb'?
+  hint: define it under devices:, or use one of v100 v100-16gb v100-32gb p100 t4 a40 a10 a100 a100-80gb a100-40gb h100 h100-80gb h200 b200 mi300x cpu-core
+[1]
+$ heddle machines '1x8 v100-1'
+error[E0601]: unknown device 'v100-1'
+  --> --machine:1:5
+   1 | 1x8 v100-1
+     |     ^
+  hint: did you mean 'v100-16gb'?
+  hint: define it under devices:, or use one of v100 v100-16gb v100-32gb p100 t4 a40 a10 a100 a100-80gb a100-40gb h100 h100-80gb h200 b200 mi300x cpu-core
+[1]
 $ heddle machines "2x8 h101"
 error[E0601]: unknown device 'h101'
   --> --machine:1:5

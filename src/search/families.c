@@ -1,0 +1,113 @@
+// families.c - by how much the other schedules, and the other numbers of co-shard parts, are behind the winner.
+//
+// Idea: what a search knows of its points says it: the best plan of a value that was simulated, and the least bound of
+// those of it that were ruled out. Only these bounds are worked out further, until the least is one of work: then it
+// does not depend on which points a search, or a part of one, came to first.
+#include "search/internal.h"
+#include <stdlib.h>
+
+static const choice_id rows[] = {CHOICE_schedule, CHOICE_coshard};
+
+// Were several values of the row said?
+static bool is_wanted(const search_opts *o, choice_id id) {
+  const choice_set *x = &o->space.of[id];
+  return !o->plain && x->said && (x->all || x->n > 1);
+}
+
+static bool is_of(const search_family *f, const strategy *s, bool train) {
+  return choice_applies(f->of, s, train) ? f->applies && choice_same(f->value, s->of[f->of]) : !f->applies;
+}
+
+// The family of a point in that row; NULL: there is none. Neighbours are of one, so `last` is asked first.
+static search_family *family_of(search_result *r, choice_id id, const strategy *s, bool train, u32 *last) {
+  for (u32 k = 0; k < r->nfamilies; k++) {
+    const u32 i = (k + *last) % r->nfamilies;
+    if (r->family[i].of != id || !is_of(&r->family[i], s, train)) continue;
+    *last = i;
+    return &r->family[i];
+  }
+  return NULL;
+}
+
+static int by_value(const void *a, const void *b) {
+  const search_family *x = a, *y = b;
+  if (x->of != y->of) return x->of < y->of ? -1 : 1;
+  if (x->applies != y->applies) return x->applies ? -1 : 1;
+  return choice_compare(x->value, y->value);
+}
+
+void families_find(arena *a, const search_opts *o, search_result *r) {
+  r->family = NULL, r->nfamilies = 0;
+  for (u32 k = 0; k < COUNT_OF(rows); k++) {
+    const u32 first = r->nfamilies;
+    u32 last = 0, cap = r->nfamilies;
+    for (u32 i = 0; i < r->npoints && is_wanted(o, rows[k]); i++) {
+      const strategy *s = &r->point[i].s;
+      if (family_of(r, rows[k], s, o->train, &last)) continue;
+      r->family = vec_grow(a, r->family, r->nfamilies, &cap, r->nfamilies + 1, sizeof *r->family);
+      const bool applies = choice_applies(rows[k], s, o->train);
+      r->family[r->nfamilies++] = (search_family){.of = rows[k], .applies = applies, .value = s->of[rows[k]]};
+    }
+    if (r->nfamilies - first < 2) r->nfamilies = first; // nothing to compare
+  }
+  if (r->nfamilies) qsort(r->family, r->nfamilies, sizeof *r->family, by_value);
+}
+
+static void at_least(search_family *f, i64 bound_ps) {
+  if (!f->bound_ps || bound_ps < f->bound_ps) f->bound_ps = bound_ps;
+}
+
+void families_bound(search *s, i64 (*least)(search *s, search_point **v, u32 n)) {
+  search_result *r = s->r;
+  search_point **v = NEWN(s->a, search_point *, r->nfamilies ? r->npoints + 1 : 1);
+  for (u32 k = 0; k < r->nfamilies; k++) {
+    search_family *f = &r->family[k];
+    u32 n = 0;
+    for (u32 i = 0; i < r->npoints; i++) {
+      search_point *p = &r->point[i];
+      if (p->state == SEARCH_BOUND_TIME && !p->applied && is_of(f, &p->s, s->o->train)) v[n++] = p;
+    }
+    if (n) at_least(f, least(s, v, n));
+  }
+}
+
+static void count(search_family *f, const search_point *p) { // points are counted as they are ranked
+  f->fit += p->state == SEARCH_RAN;
+  f->large += p->state == SEARCH_BOUND_MEMORY || p->state == SEARCH_OVER_MEMORY;
+  f->slow += p->state == SEARCH_BOUND_TIME;
+  f->equal += p->state == SEARCH_EQUAL && !p->applied;
+  if (p->state == SEARCH_BOUND_TIME && p->applied) at_least(f, p->work_ps);
+  if (p->state == SEARCH_RAN && !f->best) f->best = &p->s, f->time_ps = p->time_ps;
+}
+
+void families_count(const search_opts *o, search_result *r, u32 n, const search_point *point) {
+  for (u32 k = 0; k < COUNT_OF(rows); k++) {
+    u32 last = 0;
+    for (u32 i = 0; i < n && r->nfamilies; i++) {
+      search_family *f = family_of(r, rows[k], &point[i].s, o->train, &last);
+      if (f) count(f, &point[i]);
+    }
+  }
+}
+
+// ---- of parts -------------------------------------------------------------------------------------------------
+void families_copy(arena *a, const search_result *from, search_result *to) {
+  to->nfamilies = from->nfamilies;
+  to->family = NEWN(a, search_family, from->nfamilies + 1);
+  for (u32 k = 0; k < from->nfamilies; k++) {
+    const search_family *f = &from->family[k];
+    to->family[k] = (search_family){f->of, f->applies, f->value, .bound_ps = f->bound_ps};
+  }
+}
+
+bool families_add(search_result *to, const search_result *more) {
+  bool same = to->nfamilies == more->nfamilies;
+  for (u32 k = 0; same && k < to->nfamilies; k++) {
+    search_family *f = &to->family[k];
+    const search_family *x = &more->family[k];
+    same = !by_value(f, x);
+    f->slow += x->slow;
+    if (x->bound_ps) at_least(f, x->bound_ps);
+  }
+  return same;
+}
