@@ -346,12 +346,14 @@ static double moved(void *arg, const heddle_application *x) {
 }
 
 TEST(operators_cost_what_their_functions_say) {
-  static double three = 3, one = 1, ten = 10;
+  static double three = 3, one = 1, ten = 10, many = 30000;
   const heddle_operator_row rows[] = {
       {.name = "by_row", .operands = "x", .law = "...->...", .flops = 3},
       {.name = "by_flops", .operands = "x", .law = "...->...", .flops_of = per_point, .arg = &three},
       {.name = "by_bytes", .operands = "x", .law = "...->...", .flops = 3, .bytes_of = moved, .arg = &one},
-      {.name = "ten_bytes", .operands = "x", .law = "...->...", .flops = 3, .bytes_of = moved, .arg = &ten}};
+      {.name = "ten_bytes", .operands = "x", .law = "...->...", .flops = 3, .bytes_of = moved, .arg = &ten},
+      {.name = "many", .operands = "x", .law = "...->...", .flops = 30000},
+      {.name = "many_of", .operands = "x", .law = "...->...", .flops_of = per_point, .arg = &many}};
   int64_t t[COUNT_OF(rows)][2];
   heddle_session *s = heddle_session_new();
   REQUIRE(add_all(s, rows, COUNT_OF(rows)));
@@ -370,6 +372,7 @@ TEST(operators_cost_what_their_functions_say) {
       t[k][split] = heddle_result_time_ps(r);
     }
   for (int k = 1; k < 3; k++) CHECK(t[k][0] == t[0][0] && t[k][1] == t[0][1]);
+  CHECK(t[5][0] == t[4][0] && t[5][1] == t[4][1] && t[4][0] > 10 * t[0][0]); // computation decides
   CHECK(t[0][1] < t[0][0] && t[3][0] > 9 * t[0][0] && t[3][0] < 10 * t[0][0]);
   heddle_session_free(s);
 }

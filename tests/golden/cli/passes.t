@@ -58,6 +58,13 @@ error[E0501]: schedule=3f1b: the model does not pass three times through the sam
   --> alphafold2
   hint: schedule=1f1b, or a model that recycles, such as alphafold2:recycle=3
 [1]
+$ heddle import alphafold2:layers=2,msa=4,hidden=16,heads=2,head_dim=8,pair=16,recycle=3 --batch 4 --seq 8 -o a.heddle && sed -i 's/stop_gradient/cast/; /= cast/s/ : \(f32[^ ]*\)/ {dtype=f32} : \1/' a.heddle && heddle sim a.heddle --train --machine '1x2 v100' --strategy "pp=2 mb=4 schedule=3f1b"
+error[E0501]: schedule=3f1b: gradients go through all passes of the model, not through the last alone
+  --> a.heddle:261:6
+ 261 | func @main(
+     |      ^
+  hint: schedule=1f1b, or a model that recycles, such as alphafold2:recycle=3
+[1]
 $ heddle sim alphafold2:layers=4,recycle=3 --batch 4 --train --machine '1x2 v100' --strategy "pp=2 mb=4 schedule=3f1b layers=3/2"
 error[E0502]: layers has 2 numbers that add up to 5, but a pass has 4 layers on 2 places
   --> --strategy:1:25
