@@ -1,7 +1,7 @@
 // synthesis.c - looks for the schedule of given stages that takes least time within a limit of memory.
 //
 // Idea: begin with what there is (the rows of schedules.def, one microbatch after the other) and with orders that
-// repeat (synthesis_period.c); then order windows of the best ones anew (synthesis_window.c): the lead-in, the tail and
+// repeat (synthesis_period.c) or begin whatever can begin (synthesis_list.c); then order windows of the best ones anew (synthesis_window.c): the lead-in, the tail and
 // all between. Where a window is the whole, nothing is left out and the answer is proved; else synthesis_bound.c says
 // how far from the best it is at most. What is done is counted in steps, never in time, so the same question has the
 // same answer.
@@ -119,6 +119,11 @@ static void try_periods(search *s) {
   }
 }
 
+static void try_lists(search *s) {
+  order_item *o = NEWN(s->a, order_item, s->x.n);
+  if (best_time(s) > s->bound && list_search(&s->x, o)) add_seed(s, o);
+}
+
 // ---- windows ------------------------------------------------------------------------------------------
 // Leaves a share of the steps, one in so many, and returns the others, which are added again later.
 static u64 set_aside(synth *x, u32 share) {
@@ -175,7 +180,10 @@ static bool search_whole(search *s, u32 most) {
 
 static bool run(search *s) {
   synth *x = &s->x;
-  u64 rest = set_aside(x, 4);
+  u64 rest = set_aside(x, 8);
+  try_lists(s);
+  x->steps += rest;
+  rest = set_aside(x, 4);
   try_periods(s);
   x->steps += rest;
   const bool small = x->n <= SMALL;

@@ -33,6 +33,8 @@ typedef struct {
       *back;           // by stage: the part that takes memory, that gives it back, whose end others need
   u64 *work;           // by place: of one microbatch
   const u32 *descends; // stage_descends
+  bool *is_end;        // by stage: no other reads it
+  u64 *due;            // by place: room of order_has_way_out
   u64 steps;           // that may be taken still: of some nanoseconds each
 } synth;
 void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *aims);
@@ -53,6 +55,10 @@ typedef u16 order_item;
 // When it ends. begin (or NULL): by [part * micro + microbatch].
 u64 order_time(const synth *x, const order_item *o, u64 *begin);
 bool order_fits(const synth *x, const order_item *o); // is it one, and is memory enough?
+// Is there room for the oldest microbatch that has forwards to run? An end of the model runs forward when all stages that it
+// reads, over others or at once, have; until it has, nothing of these is given back, of this microbatch or of later ones.
+// count: by part, how many ran.
+bool order_has_way_out(const synth *x, const u16 *count);
 void order_sort(const synth *x, order_item *o);       // by when tasks begin
 // The order of a schedule that lies as the stages do. begin: of its tasks.
 order_item *order_of(const synth *x, arena *a, const sched *s, const sched_times *t, const sched_line *line);
@@ -66,6 +72,10 @@ bool order_one_by_one(const synth *x, order_item *o);
 // `width` partial orders are kept. True: done, o is changed. *all: none was dropped, so where it is false, no order of
 // these items ends earlier.
 bool window_search(synth *x, order_item *o, u32 from, u32 to, u64 before, u32 width, bool *all);
+
+// ---- lists: synthesis_list.c -----------------------------------------------------------------------------
+// The best order of some hundred list schedules. False: none was found.
+bool list_search(synth *x, order_item *o);
 
 // ---- periods: synthesis_period.c -----------------------------------------------------------------------
 // An order that repeats every `period`, from the first microbatch to the last; NULL: none was found. best: the least

@@ -49,6 +49,14 @@ static void set_descends(synth *x) {
   x->descends = v;
 }
 
+static void set_ends(synth *x) {
+  const sched_stages *of = x->of;
+  x->is_end = NEWN(x->a, bool, of->nstages);
+  x->due = NEWN(x->a, u64, of->nplaces);
+  memset(x->is_end, true, of->nstages * sizeof *x->is_end);
+  for (u32 i = 0; i < of->nedges; i++) x->is_end[of->edge[i].from] = false;
+}
+
 void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *aims) {
   *x = (synth){.a = a, .of = of, .nplaces = of->nplaces, .micro = aims->micro, .limit = aims->memory};
   x->part = NEWN(a, part, 3 * of->nstages);
@@ -65,7 +73,7 @@ void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *ai
     add_edge(x, x->forward[e->from], x->forward[e->to], delay);
     add_edge(x, x->back[e->to], x->back[e->from], delay);
   }
-  set_descends(x);
+  set_descends(x), set_ends(x);
   x->n = x->nparts * x->micro;
   x->work = ZNEWN(a, u64, x->nplaces);
   for (u32 k = 0; k < x->nparts; k++)
@@ -111,6 +119,28 @@ bool order_fits(const synth *x, const order_item *o) {
   }
   arena_release(x->a, mark);
   return ok;
+}
+
+bool order_has_way_out(const synth *x, const u16 *count) {
+  const sched_stages *of = x->of;
+  const u32 stages = of->nstages;
+  u32 oldest = x->micro;
+  if (x->limit == SCHED_NO_LIMIT) return true;
+  for (u32 k = 0; k < stages; k++) oldest = MIN(oldest, count[x->forward[k]]);
+  if (oldest == x->micro) return true;
+  for (u32 z = 0; z < stages; z++) {
+    if (!x->is_end[z] || count[x->forward[z]] > oldest) continue;
+    memset(x->due, 0, x->nplaces * sizeof *x->due);
+    for (u32 y = 0; y <= z; y++) {
+      if (y != z && !stage_descends(of, x->descends, y, z)) continue;
+      const part *f = &x->part[x->forward[y]];
+      const u32 gone = MAX(count[x->release[y]], oldest), ran = count[x->forward[y]];
+      const u64 due = f->takes * (ran > gone ? ran - gone : ran == oldest);
+      for (u32 i = 0; i < f->at->n; i++)
+        if ((x->due[f->at->v[i]] += due) > x->limit) return false;
+    }
+  }
+  return true;
 }
 
 // ---- sorting ------------------------------------------------------------------------------------------

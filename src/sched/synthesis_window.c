@@ -38,8 +38,6 @@ typedef struct {
   u64 *left;            // by place: work of the window (of a partial order, when it is looked at)
   u64 *est;             // by part: the earliest beginning of its next item
   u64 *salt;            // by part
-  bool *is_end;         // by stage: no other reads it
-  u64 *due;             // by place
 } window;
 
 // ---- before and after ---------------------------------------------------------------------------------
@@ -153,39 +151,6 @@ static u64 bound_of(window *w, const partial *s) {
   return bound;
 }
 
-// Is there room for the oldest microbatch that has forwards to run? An end of the model runs forward when all stages that it
-// reads, over others or at once, have; until it has, nothing of these is given back, of this microbatch or of later ones.
-static bool has_way_out(const window *w, const partial *s) {
-  const synth *x = w->x;
-  const sched_stages *of = x->of;
-  const u32 stages = of->nstages;
-  u32 oldest = x->micro;
-  if (x->limit == SCHED_NO_LIMIT) return true;
-  for (u32 k = 0; k < stages; k++) oldest = MIN(oldest, s->count[x->forward[k]]);
-  if (oldest == x->micro) return true;
-  for (u32 z = 0; z < stages; z++) {
-    if (!w->is_end[z] || s->count[x->forward[z]] > oldest) continue;
-    memset(w->due, 0, x->nplaces * sizeof *w->due);
-    for (u32 y = 0; y <= z; y++) {
-      if (y != z && !stage_descends(of, x->descends, y, z)) continue;
-      const part *f = &x->part[x->forward[y]];
-      const u32 gone = MAX(s->count[x->release[y]], oldest), ran = s->count[x->forward[y]];
-      const u64 due = f->takes * (ran > gone ? ran - gone : ran == oldest);
-      for (u32 i = 0; i < f->at->n; i++)
-        if ((w->due[f->at->v[i]] += due) > x->limit) return false;
-    }
-  }
-  return true;
-}
-
-static void set_ends(window *w) {
-  const sched_stages *of = w->x->of;
-  w->is_end = NEWN(w->a, bool, of->nstages);
-  w->due = NEWN(w->a, u64, w->x->nplaces);
-  memset(w->is_end, true, of->nstages * sizeof *w->is_end);
-  for (u32 i = 0; i < of->nedges; i++) w->is_end[of->edge[i].from] = false;
-}
-
 // ---- steps --------------------------------------------------------------------------------------------
 // Can a part run its next item? Then when.
 static bool can_begin(const window *w, const partial *s, u16 k, u64 *begin) {
@@ -276,7 +241,7 @@ static u32 children_of(window *w, const level *l, partial *try, child *out) {
       spend(w->x, w->n / 8 + 4 * w->x->nparts + 20);
       if (bound >= w->before) continue;
       if (w->x->part[k].takes) spend(w->x, w->x->nplaces * w->x->of->nstages);
-      if (!w->x->part[k].takes || has_way_out(w, try)) out[n++] = (child){bound, try->idle, i, k};
+      if (!w->x->part[k].takes || order_has_way_out(w->x, try->count)) out[n++] = (child){bound, try->idle, i, k};
     }
   qsort(out, n, sizeof *out, by_bound);
   return n;
@@ -320,7 +285,6 @@ static void open_window(window *w, const order_item *o, u32 from, u32 to) {
   for (u32 k = 0; k < x->nparts; k++) w->salt[k] = hash_u64(k + 1, 7);
   count_parts(w, o, from, to);
   set_tails(w, o, to);
-  set_ends(w);
 }
 
 // The best of the last level, which stands first, from its last item back.
