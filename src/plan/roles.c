@@ -88,6 +88,10 @@ u32 roles_of_sums(const space *sp, const law *l, reduction red, const layout *ha
   return nr;
 }
 
+bool sum_gains(const op_row *row, char lin, u32 joint, u32 nuses, i64 from, i64 to) {
+  return (row->flags & OPF_VIEW) || (lin == 'j' && joint > 1) || (nuses == 1 && (to < from || to == 1));
+}
+
 static bool is_weight(const func_info *f, value v) {
   return v <= f->nparams && f->params.v[v - 1].r == ROLE_WEIGHT;
 }

@@ -19,6 +19,9 @@ u32 roles_of_layout(const prog *p, group g, const law *l, reduction red, const l
 // Sums of operands that are all partial, or of which `one` is, are partial: summed once, not one by one.
 u32 roles_of_sums(const space *sp, const law *l, reduction red, const layout *have, bool one, axis_role *r,
                   u32 nr);
+// May a sum that has not been taken pass from an operand of `from` elements to a result of `to`, without regret: a view, an addition of
+// several sums (joint), a smaller result of what nobody else reads?
+bool sum_gains(const op_row *row, char lin, u32 joint, u32 nuses, i64 from, i64 to);
 // Is this instruction the end of a branch, a product with a weight and its bias, that the next one adds to
 // another branch (attention and feed-forward side by side)? nuses: per value, how many read it.
 bool meets_branch(const func_info *f, const u32 *nuses, u32 index);

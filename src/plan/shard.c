@@ -107,14 +107,11 @@ static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const
           ok = false; // linear in each alone, not in both
       }
       if (!ok || (lin == 'j' && partial != joint && !axis_get(sp, ax)->temporal)) continue;
-      bool gain = (row->flags & OPF_VIEW) || (in->op == OP_cast && s->x->update) ||
-                  (lin == 'j' && joint > 1) || axis_get(sp, ax)->temporal;
-      if (!gain) {
-        const func_info *f = s->f;
-        i64 a = shape_elems(&val_type(s->x->src, f, opd_of(f, in, k))->s),
-            b = shape_elems(&val_type(s->x->src, f, in->res)->s);
-        gain = s->nuses[opd_of(f, in, k)] == 1 && (b < a || b == 1);
-      }
+      const func_info *f = s->f;
+      const bool gain = (in->op == OP_cast && s->x->update) || axis_get(sp, ax)->temporal ||
+                        sum_gains(row, lin, joint, s->nuses[opd_of(f, in, k)],
+                                  shape_elems(&val_type(s->x->src, f, opd_of(f, in, k))->s),
+                                  shape_elems(&val_type(s->x->src, f, in->res)->s));
       if (gain) r[nr++] = (axis_role){ax, RED_SUM, {.letter = PASS}};
     }
   }

@@ -177,6 +177,7 @@ static bool states_for(sheet *s, const splits_instr *i, const splits_way *w, u8 
   const law *l = i->l;
   letter_split at = {0};
   const bool splits = w->kind == WAY_INDEX || w->kind == WAY_APART;
+  if (w->kind == WAY_UNSAID && !i->sums) return false;
   if (splits && !letter_of(x, i, w, &at)) return false;
   bool sum = false; // is a result a sum?
   for (u32 k = 0; k < l->nres; k++) sum |= splits && !has_letter(&l->res[k], w->letter);
@@ -191,6 +192,7 @@ static bool states_for(sheet *s, const splits_instr *i, const splits_way *w, u8 
     if (need[k] == LIES_NONE) return false;
     grad[k] = !i->gradient[k]                ? LIES_NONE
               : once || w->kind == WAY_WHOLE ? LIES_WHOLE
+              : w->kind == WAY_UNSAID        ? (i->sums[k] ? LIES_SUM : LIES_WHOLE)
               : has                          ? need[k]
               : w->kind == WAY_APART         ? LIES_WHOLE
                                              : LIES_SUM;
@@ -247,7 +249,7 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
   u8 *need = NEWN(x->a, u8, op->nopd + 1), *grad = NEWN(x->a, u8, op->nopd + 1),
      *made = NEWN(x->a, u8, op->nres + 1);
   u32 n = 0;
-  *o = (splits_option){.need = need, .grad = grad, .made = made};
+  *o = (splits_option){.need = need, .grad = grad, .made = made, .as_comes = w->kind == WAY_UNSAID};
   for (u32 j = 0; j < s->member.n; j++) {
     const splits_instr *i = &s->w->v[s->member.v[j]];
     const instr *in = &s->f->body.v[i->index];
@@ -262,6 +264,9 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
         ps[0] * (x->t.again && s->f != func_get(x->m->pl->src, x->m->pl->src->main) ? ALL_BACK : 1) + ps[1];
     for (u32 k = 0; k < i->nopd; k++) {
       const value v = opd_of(s->f, in, k);
+      const u32 def = val(s->f, v)->def;
+      if (o->as_comes && j && def && s->s->leader[def - 1] == s->member.v[0] && gr[k] != LIES_SUM)
+        return false; // the one before it would not have a sum
       if (n < op->nopd && weight_at[n] == (s->member.v[j] << 8 | k)) {
         assert(op->opd[n] == v);
         need[n] = nd[k], grad[n] = gr[k], n++;
@@ -441,7 +446,7 @@ static bool add_call(sheet *s, const splits_answer *answer, u32 index) {
             if (made[r] == LIES_NONE) return false;
           }
     }
-    o[c] = (splits_option){of->s.v[c].time_ps, of->s.v[c].bytes, need, grad, made};
+    o[c] = (splits_option){of->s.v[c].time_ps, of->s.v[c].bytes, need, grad, made, false};
   }
   *vec_push(x->a, &s->op) = (splits_op){.nopd = opd.n,
                                         .nres = in->nres,
@@ -575,7 +580,7 @@ static bool trans_of(const splits_prices *x, const splits_row *q, u8 axis, plan_
   const splits_instr *i = q->x;
   letter_split at;
   *t = (plan_trans){.fn = q->fn, .instr = q->instr, .axis = axis};
-  if (q->way->kind == WAY_APART) return false; // it follows its operand
+  if (q->way->kind == WAY_APART || q->way->kind == WAY_UNSAID) return false; // it follows its operands
   if (q->way->kind != WAY_INDEX) {
     t->dim = q->way->kind == WAY_SUM ? TRANS_SUM : TRANS_WHOLE;
     return true;

@@ -11,7 +11,7 @@ static i64 kept(const splits_tensor *t, u32 lies) { return t->bytes ? t->bytes[l
 
 static void read_forward(const splits_problem *p, const splits_tensor *t, live *x, u32 need, step *s) {
   if (x->made == LIES_NONE) { // a weight lies as it is read first
-    x->made = x->base = need == LIES_SUM ? LIES_WHOLE : (u8)need;
+    x->made = x->base = x->back = need == LIES_SUM ? LIES_WHOLE : (u8)need;
     s->bytes += kept(t, x->made);
   }
   if (need == x->made || x->has[0] >> need & 1) return;
@@ -48,17 +48,22 @@ void splits_end(const splits_tensor *t, const live *x, step *s) {
     return;
   }
   if (!t->gradient || x->grad == LIES_NONE) return;
-  s->time_ps += way(t, x->grad, x->made == LIES_SUM ? LIES_WHOLE : x->made, s);
+  if (x->back == LIES_SUM) // as it comes
+    s->possible = s->possible && x->grad == LIES_SUM;
+  else
+    s->time_ps += way(t, x->grad, x->back, s);
 }
 
-static live begin_tensor(const splits_tensor *t, u32 made, step *s) {
+static live begin_tensor(const splits_tensor *t, const splits_option *o, u32 result, step *s) {
+  const u8 made = o->made[result], back = o->as_comes ? LIES_SUM : made == LIES_SUM ? LIES_WHOLE : made;
   if (made != LIES_NONE && made != LIES_SUM) s->bytes += kept(t, made);
-  return (live){.made = (u8)made, .base = (u8)made, .grad = LIES_NONE};
+  return (live){.made = made, .base = made, .grad = LIES_NONE, .back = back};
 }
 
 // An operand is read, forward and backward, and its gradient comes back.
 static inline void read_once(const splits_problem *p, const splits_tensor *t, live *l, const splits_op *x,
                              u32 k, const splits_option *o, step *s) {
+  if (o->as_comes && l->made != LIES_NONE && l->made != o->need[k]) s->possible = false;
   read_forward(p, t, l, o->need[k], s);
   if (x->again && x->again[k]) read_backward(t, l, o->need[k], s);
   if (t->gradient && o->grad[k] != LIES_NONE) add_gradient(t, l, o->grad[k], s);
@@ -68,7 +73,7 @@ step splits_take(const splits_problem *p, u32 op, const splits_option *o, live *
   const splits_op *x = &p->op[op];
   step s = {o->time_ps, o->bytes, true};
   for (u32 k = 0; k < x->nopd; k++) read_once(p, &p->tensor[x->opd[k]], &of[slot[x->opd[k]]], x, k, o, &s);
-  for (u32 k = 0; k < x->nres; k++) of[slot[x->res[k]]] = begin_tensor(&p->tensor[x->res[k]], o->made[k], &s);
+  for (u32 k = 0; k < x->nres; k++) of[slot[x->res[k]]] = begin_tensor(&p->tensor[x->res[k]], o, k, &s);
   return s;
 }
 
@@ -102,7 +107,7 @@ step splits_tensor_cost(const splits_problem *p, const splits_readers *r, u32 te
   live l = {.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
   if (r->maker[tensor]) {
     const u32 i = r->maker[tensor] - 1;
-    l = begin_tensor(t, p->op[i].option[option[i]].made[r->result[tensor]], &s);
+    l = begin_tensor(t, &p->op[i].option[option[i]], r->result[tensor], &s);
   }
   for (u32 q = r->begin[tensor]; q < r->begin[tensor + 1]; q++) {
     const u32 i = r->reader[q];

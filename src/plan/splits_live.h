@@ -8,7 +8,7 @@
 // which other states there are in forward and backward, and the sum of gradients so far.
 typedef struct {
   u8 made, base, grad;
-  u8 pad;
+  u8 back; // the state in which the gradient is needed
   u16 has[2];
 } live;
 typedef struct {

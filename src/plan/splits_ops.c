@@ -4,6 +4,7 @@
 // Idea: an operator and its gradient are written as one small function. Its classes (infer.h) say which indices of the gradient's
 // instructions are which letters of the operator: a way is a class that is split, in forward and backward alike.
 #include "plan/splits_ops.h"
+#include "plan/roles.h"
 
 enum { WAYS_MOST = 24, UNEVEN = 64 };
 
@@ -78,6 +79,7 @@ static void join(forming *w, func alone, const grad_pair *g) {
   u32 nall = 0;
   for (u32 k = 0; k < nres; k++) all[nall++] = map[fwd->rets.v[k]];
   bool *again = ZNEWN(a, bool, n + 1), *kept = ZNEWN(a, bool, nres + 1), *gradient = ZNEWN(a, bool, n + 1);
+  value *of = ZNEWN(a, value, n + 1);
   if (g) {
     const func_info *bwd = func_get(p, g->bwd);
     value *back = ZNEWN(a, value, bwd->values.n + 1);
@@ -94,14 +96,14 @@ static void join(forming *w, func alone, const grad_pair *g) {
     copy_body(&b, bwd, back);
     w->x->nbackward = func_get(p, f)->body.n;
     for (u32 k = 0; k < g->ndx; k++) {
-      all[nall++] = back[bwd->rets.v[k]], gradient[g->dx[k]] = true;
+      all[nall++] = of[g->dx[k]] = back[bwd->rets.v[k]], gradient[g->dx[k]] = true;
       u32 many = w->x->nlikened;
       liken(w, &b, g->dx[k] + 1, back[bwd->rets.v[k]]);
       w->x->nlikened = many;
     }
   }
   func_return(p, f, all, nall);
-  w->x->again = again, w->x->kept = kept, w->x->gradient = gradient;
+  w->x->again = again, w->x->kept = kept, w->x->gradient = gradient, w->x->back = of;
 }
 
 static void make_form(forming *w) {
@@ -126,13 +128,6 @@ static void make_form(forming *w) {
 }
 
 // ---- ways -------------------------------------------------------------------------------------------------
-static bool term_has(const law_term *t, u32 letter) {
-  for (u32 d = 0; d < t->nd; d++)
-    for (u32 j = 0; j < t->dim[d].n; j++)
-      if (t->dim[d].f[j] == letter) return true;
-  return false;
-}
-
 // Elements of a dimension between neighbours of its factor j.
 static i64 inner_of(const law *l, const law_dim *d, u32 j) {
   i64 inner = 1;
@@ -314,6 +309,78 @@ static void find_gradients(splits_model *m, splits_func *w, const func_info *f) 
   w->learns = learns, w->leads = leads;
 }
 
+// ---- sums that pass through a backward ---------------------------------------------------------------------
+// An instruction of a backward to whose operands with a sum nothing is said, by the rule of shard.c: does a sum pass?
+static bool passes_sum(const splits_model *m, const func_info *f, const instr *in, const bool *sum,
+                       const u32 *nuses) {
+  const op_row *row = op_row_of((opcode)in->op);
+  u32 n = instr_nopd(f, in), nres = in->nres, joint = 0, partial = 0, alone = 0;
+  shape *os = NEWN(m->a, shape, n + 1), rs[OP_RES_MAX];
+  for (u32 k = 0; k < n; k++) os[k] = val_type(m->p, f, opd_of(f, in, k))->s;
+  const law *l = op_law(m->p->c, m->a, in->op, attrs_get(m->p, in->at), n, os, &nres, rs, in->where);
+  if (!l || row->red != RED_SUM) return false;
+  for (u32 k = 0; k < n; k++) {
+    const bool part = sum[opd_of(f, in, k)];
+    joint += law_lin(l, k) == 'j', partial += law_lin(l, k) == 'j' && part;
+    alone += law_lin(l, k) != 'j' && part;
+  }
+  for (u32 k = 0; k < n; k++) {
+    const value v = opd_of(f, in, k);
+    const char lin = law_lin(l, k);
+    if (!sum[v] || lin == '-' || (lin == 'j' ? alone || partial < joint : partial || alone > 1)) continue;
+    if (sum_gains(row, lin, joint, nuses[v], shape_elems(&os[k]), shape_elems(&rs[0]))) return true;
+  }
+  return false;
+}
+
+// shared: others read the gradient of the result, too.
+static void find_sums(splits_model *m, splits_instr *x, bool shared) {
+  const func_info *f = func_get(m->p, x->form);
+  bool *sum = ZNEWN(m->a, bool, f->values.n + 1), *sums = ZNEWN(m->a, bool, x->nopd + 1), any = false;
+  u32 *nuses = ZNEWN(m->a, u32, f->values.n + 1);
+  const u32 from = x->nforward + x->nlikened;
+  const value dy = x->nopd + 1;
+  if (x->l->nres != 1 || f->nparams != dy) return;
+  for (u32 j = from; j < x->nbackward; j++)
+    for (u32 k = 0; k < instr_nopd(f, &f->body.v[j]); k++) nuses[opd_of(f, &f->body.v[j], k)]++;
+  for (u32 k = 0; k < x->nopd; k++) nuses[x->back[k]]++;
+  nuses[dy] += shared, sum[dy] = true;
+  for (u32 j = from; j < x->nbackward; j++) {
+    const instr *in = &f->body.v[j];
+    const bool pass = passes_sum(m, f, in, sum, nuses);
+    for (u32 k = 0; k < in->nres; k++) sum[in->res + k] = pass;
+    for (u32 k = 0; k < instr_nopd(f, in) && !pass; k++) sum[opd_of(f, in, k)] = false; // taken
+  }
+  for (u32 k = 0; k < x->nopd; k++) any |= sums[k] = x->back[k] && sum[x->back[k]];
+  if (!any) return;
+  x->sums = sums;
+  add_way(x, (splits_way){.kind = WAY_UNSAID});
+}
+
+// From the end on, since an operator that gives its gradient on as it is shares that with whoever it gives it to.
+static void find_all_sums(splits_model *m, splits_func *w, const func_info *f) {
+  bool *shared = ZNEWN(m->a, bool, f->values.n + 1);
+  u32 *readers = ZNEWN(m->a, u32, f->values.n + 1); // with a gradient: of several a sum is made
+  for (u32 i = 0; i < f->body.n; i++)
+    for (u32 k = 0; w->v[i].back && k < w->v[i].nopd; k++)
+      readers[opd_of(f, &f->body.v[i], k)] += w->v[i].back[k] != 0;
+  for (u32 i = f->body.n; i-- > 0;) {
+    splits_instr *x = &w->v[i];
+    const instr *in = &f->body.v[i];
+    if (!x->back || in->nres != 1) continue;
+    const func_info *form = func_get(m->p, x->form);
+    const value dy = x->nopd + 1;
+    u32 n = shared[in->res];
+    for (u32 j = x->nforward + x->nlikened; j < x->nbackward; j++)
+      for (u32 k = 0; k < instr_nopd(form, &form->body.v[j]); k++)
+        n += opd_of(form, &form->body.v[j], k) == dy;
+    for (u32 k = 0; k < x->nopd; k++) n += x->back[k] == dy;
+    for (u32 k = 0; k < x->nopd; k++)
+      if (x->back[k] == dy && readers[opd_of(f, in, k)] == 1) shared[opd_of(f, in, k)] = n > 1;
+    find_sums(m, x, shared[in->res]);
+  }
+}
+
 static void read_func(splits_model *m, func fn) {
   prog *src = m->pl->src;
   const func_info *f = func_get(src, fn);
@@ -343,6 +410,7 @@ static void read_func(splits_model *m, func fn) {
     f = func_get(src, fn);
   }
   if (!w->known) return;
+  find_all_sums(m, w, f);
   arena *tmp = arena_new();
   const uses u = func_uses(tmp, f);
   for (u32 i = 0; i < f->body.n; i++)

@@ -6,7 +6,9 @@
 
 // One way to split an operator. WAY_INDEX: an index of one letter, `extent` long, its neighbours `inner` elements of the letter
 // apart. WAY_APART: the same of a letter that must stay whole, where the operator is decomposed (decompose.c).
-typedef enum { WAY_WHOLE, WAY_SUM, WAY_INDEX, WAY_APART } way_kind;
+// WAY_UNSAID: a plan says nothing of it. Its operands are whole already, and the gradient of its result is a sum that has
+// not been taken, which passes through its backward where it may (shard.c).
+typedef enum { WAY_WHOLE, WAY_SUM, WAY_UNSAID, WAY_INDEX, WAY_APART } way_kind;
 typedef struct {
   u8 kind, letter;
   bool batch; // the index of the batch
@@ -29,6 +31,8 @@ typedef struct {
       nopd;                     // body: forward, likened values without a price, backward up to nbackward
   const bool *again, *gradient; // by operand: does the backward read it, has it a gradient
   const bool *kept;             // by result: does the backward read it
+  const value *back;            // by operand: its gradient in the form, 0: none
+  const bool *sums; // by operand: is its gradient a sum where that of the result is? NULL: of none
 } splits_instr;
 typedef struct {
   func f;

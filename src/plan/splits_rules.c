@@ -491,7 +491,7 @@ static const char *left_out(const splits_rules *r, u32 by, const splits_refusal 
   for (u32 k = 0; k < f->nways; k++) {
     const splits_way *w = &f->x->way[f->way[k]];
     if (any && !others_allow(r, by, f, k)) continue;
-    *whole |= w->kind == WAY_WHOLE;
+    *whole |= w->kind == WAY_WHOLE || w->kind == WAY_UNSAID;
     if ((w->kind != WAY_INDEX && w->kind != WAY_APART) || had[w->letter]) continue;
     had[w->letter] = true;
     sb_fmt(&b, "%s%s", b.n ? ", " : "", f->x->letter[w->letter]);

@@ -241,7 +241,8 @@ static u32 children_of(window *w, const level *l, partial *try, child *out) {
       spend(w->x, w->n / 8 + 4 * w->x->nparts + 20);
       if (bound >= w->before) continue;
       if (w->x->part[k].takes) spend(w->x, w->x->nplaces * w->x->of->nstages);
-      if (!w->x->part[k].takes || order_has_way_out(w->x, try->count)) out[n++] = (child){bound, try->idle, i, k};
+      if (!w->x->part[k].takes || order_has_way_out(w->x, try->count))
+        out[n++] = (child){bound, try->idle, i, k};
     }
   qsort(out, n, sizeof *out, by_bound);
   return n;

@@ -178,10 +178,10 @@ static void take_rows(const splits_prices *p, const splits_answer *s, u32 pick, 
     const splits_way *w = v[k].way;
     row[k] = (auto_row){.fn = v[k].fn,
                         .instr = v[k].instr,
-                        .whole = w->kind == WAY_WHOLE,
+                        .whole = w->kind == WAY_WHOLE || w->kind == WAY_UNSAID,
                         .sum = w->kind == WAY_SUM,
                         .follows = w->kind == WAY_APART};
-    if (w->kind != WAY_APART) at++;
+    if (w->kind != WAY_APART && w->kind != WAY_UNSAID) at++;
     if (w->kind != WAY_INDEX) continue;
     const plan_trans *own = &t[at - 1];
     row[k].letter = arena_strdup(a, v[k].x->letter[w->letter]);
