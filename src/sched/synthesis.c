@@ -10,7 +10,9 @@
 
 enum {
   STEPS_PER_SECOND = 120 * 1000 * 1000,
-  SEEDS = 5,    // orders that windows are tried on
+  SEEDS = 7,    // orders that windows are tried on
+  LISTED = 2,   // of them, that are list schedules
+  CLIMBS = 12,  // searches for these, each from other random rules
   PERIODS = 40, // that are tried, each a PERIOD_STEP-th of the least longer than the one before
   PERIOD_STEP = 32,
   TASKS_MOST = 1 << 16,
@@ -30,7 +32,7 @@ typedef struct {
   arena *a;
   const sched_stages *of;
   const sched_aims *aims;
-  u32 nseeds;
+  u32 nseeds, most;     // most: that are kept
   seed seed[SEEDS + 1]; // the best ones, the best first
   u64 bound;
 } search;
@@ -47,7 +49,7 @@ static void add_seed(search *s, order_item *o) {
     if (s->seed[i].time == time) return;
   for (; at && s->seed[at - 1].time > time; at--) s->seed[at] = s->seed[at - 1];
   s->seed[at] = (seed){time, o};
-  s->nseeds = MIN(s->nseeds + 1, SEEDS);
+  s->nseeds = MIN(s->nseeds + 1, s->most);
 }
 
 static bool same_places(const sched *s, const sched_stages *of) {
@@ -119,9 +121,15 @@ static void try_periods(search *s) {
   }
 }
 
+// The best ones, beside those that there are.
 static void try_lists(search *s) {
-  order_item *o = NEWN(s->a, order_item, s->x.n);
-  if (best_time(s) > s->bound && list_search(&s->x, o)) add_seed(s, o);
+  search own = {.x = s->x, .a = s->a, .most = LISTED, .bound = s->bound};
+  for (u32 k = 0; k < CLIMBS && own.x.steps && MIN(best_time(s), best_time(&own)) > s->bound; k++) {
+    order_item *o = NEWN(s->a, order_item, s->x.n);
+    if (list_search(&own.x, k, o)) add_seed(&own, o);
+  }
+  s->x.steps = own.x.steps, s->most = SEEDS;
+  for (u32 k = 0; k < own.nseeds; k++) add_seed(s, own.seed[k].o);
 }
 
 // ---- windows ------------------------------------------------------------------------------------------
@@ -180,11 +188,11 @@ static bool search_whole(search *s, u32 most) {
 
 static bool run(search *s) {
   synth *x = &s->x;
-  u64 rest = set_aside(x, 8);
-  try_lists(s);
+  u64 rest = set_aside(x, 4);
+  try_periods(s);
   x->steps += rest;
   rest = set_aside(x, 4);
-  try_periods(s);
+  try_lists(s);
   x->steps += rest;
   const bool small = x->n <= SMALL;
   rest = set_aside(x, small ? 2 : 4);
@@ -249,7 +257,7 @@ bool sched_synthesize(ctx *c, arena *a, const sched_stages *of, const sched_aims
   assert(aims->micro && of->nstages);
   *out = (sched_synthesis){0};
   if (!check_sizes(c, of, aims)) return false;
-  search s = {.c = c, .a = a, .of = of, .aims = aims};
+  search s = {.c = c, .a = a, .of = of, .aims = aims, .most = SEEDS - LISTED};
   arena *tmp = arena_new();
   synth_open(&s.x, tmp, of, aims);
   s.x.steps = (u64)aims->seconds * STEPS_PER_SECOND;

@@ -2,10 +2,10 @@
 //
 // Idea: a rule says which kind of task comes first where several of a place can begin at nearly one time, and how many
 // microbatches a stage may have between its forward and its backward. An order by a rule takes microseconds to
-// milliseconds, so hundreds of rules are tried: half of them at random, half changes of the best one.
+// milliseconds, so hundreds of rules are tried: some at random, then changes of the best one.
 #include "sched/synthesis.h"
 
-enum { RULES = 600, CAPS = 6, KINDS = 3 };
+enum { RULES = 400, AT_RANDOM = 80, CAPS = 6, KINDS = 3 };
 typedef struct {
   u8 rank[KINDS]; // of forwards, of backwards that others need, of gradients of weights: the least one first
   u32 window;     // in tenths of the mean task: as good as at once
@@ -151,11 +151,12 @@ static void set_caps(lists *l) {
   l->mean = sum / x->nparts;
 }
 
-bool list_search(synth *x, order_item *o) {
+bool list_search(synth *x, u64 seed, order_item *o) {
   arena *a = arena_new();
   const u32 stages = x->of->nstages;
   lists l = {.x = x,
              .a = a,
+             .rng = seed,
              .most = NEWN(a, u32, stages),
              .depth = NEWN(a, u32, stages),
              .count = NEWN(a, u16, x->nparts),
@@ -168,7 +169,7 @@ bool list_search(synth *x, order_item *o) {
   order_item *own = NEWN(a, order_item, x->n);
   u64 least = UINT64_MAX;
   for (u32 n = 0; n < RULES && x->steps; n++) {
-    if (n < RULES / 2 || least == UINT64_MAX)
+    if (n < AT_RANDOM || least == UINT64_MAX)
       make_rule(&l, &now);
     else
       change_rule(&l, &best, &now);
