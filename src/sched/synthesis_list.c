@@ -6,10 +6,11 @@
 #include "sched/synthesis.h"
 
 enum { RULES = 400, AT_RANDOM = 80, CAPS = 6, KINDS = 3 };
+// Of a stage.
 typedef struct {
   u8 rank[KINDS]; // of forwards, of backwards that others need, of gradients of weights: the least one first
-  u32 window;     // in tenths of the mean task: as good as at once
-  u32 *cap;       // by stage: microbatches between forward and backward, at most
+  u8 window;      // in tenths of the mean task: as good as at once
+  u32 cap;        // microbatches between forward and backward, at most
 } rule;
 typedef struct {
   synth *x;
@@ -34,7 +35,7 @@ static u64 begins(const lists *l, const rule *r, u32 k) {
   const part *p = &x->part[k];
   const u32 m = l->count[k];
   u64 t = 0;
-  if (m == x->micro || (p->takes && m - l->count[x->back[p->stage]] >= r->cap[p->stage])) return UINT64_MAX;
+  if (m == x->micro || (p->takes && m - l->count[x->back[p->stage]] >= r[p->stage].cap)) return UINT64_MAX;
   for (u32 i = 0; i < p->npred; i++) {
     const u16 from = p->pred[i].part;
     if (l->count[from] <= m) return UINT64_MAX;
@@ -56,6 +57,8 @@ static bool leaves_way_out(lists *l, u32 k) {
   return ok;
 }
 
+static u8 rank_of(const rule *r, const part *p) { return r[p->stage].rank[kind_of(p)]; }
+
 // The first that can begin, or one that shares a place with it, begins nearly then and comes before it. parts: none can.
 static u32 next_part(lists *l, const rule *r) {
   const synth *x = l->x;
@@ -67,9 +70,9 @@ static u32 next_part(lists *l, const rule *r) {
   }
   if (first == x->nparts) return first;
   u32 best = first;
-  const u64 until = l->begin[first] + l->mean / 10 * r->window;
+  const u64 until = l->begin[first] + l->mean / 10 * r[x->part[first].stage].window;
   for (u32 k = 0; k < x->nparts; k++) {
-    const u8 rank = r->rank[kind_of(&x->part[k])], least = r->rank[kind_of(&x->part[best])];
+    const u8 rank = rank_of(r, &x->part[k]), least = rank_of(r, &x->part[best]);
     if (l->begin[k] > until || rank > least || (rank == least && l->begin[k] >= l->begin[best])) continue;
     if (share_places(x->part[k].at, x->part[first].at) && leaves_way_out(l, k)) best = k;
   }
@@ -100,11 +103,8 @@ static bool list_by(lists *l, const rule *r, order_item *o) {
 // ---- rules --------------------------------------------------------------------------------------------
 static void rank_at_random(lists *l, rule *r) {
   static const u8 orders[][KINDS] = {{1, 0, 2}, {1, 0, 2}, {1, 0, 2}, {0, 1, 2}, {0, 1, 2}, {2, 0, 1}};
-  memcpy(r->rank, orders[pick(l, COUNT_OF(orders))], sizeof r->rank);
-}
-
-static void window_at_random(lists *l, rule *r) {
   static const u8 tenths[] = {0, 0, 1, 3, 5};
+  memcpy(r->rank, orders[pick(l, COUNT_OF(orders))], sizeof r->rank);
   r->window = tenths[pick(l, COUNT_OF(tenths))];
 }
 
@@ -115,24 +115,26 @@ static u32 cap_at_random(lists *l, u32 stage) {
   return MAX(1, MIN(cap, most));
 }
 
-// All stages alike, or each for itself.
-static void make_rule(lists *l, rule *r) {
+// All stages rank alike at first; what they may hold is alike, or each for itself.
+static void make_rules(lists *l, rule *r) {
   const bool full = pick(l, 2);
-  rank_at_random(l, r), window_at_random(l, r);
-  for (u32 k = 0; k < l->x->of->nstages; k++) r->cap[k] = full ? l->most[k] : cap_at_random(l, k);
+  rank_at_random(l, &r[0]);
+  for (u32 k = 0; k < l->x->of->nstages; k++)
+    r[k] = (rule){.window = r[0].window, .cap = full ? l->most[k] : cap_at_random(l, k)},
+    memcpy(r[k].rank, r[0].rank, sizeof r->rank);
 }
 
-static void change_rule(lists *l, const rule *from, rule *to) {
+static void change_rules(lists *l, const rule *from, rule *to) {
   const u32 stages = l->x->of->nstages;
-  memcpy(to->rank, from->rank, sizeof to->rank), to->window = from->window;
-  memcpy(to->cap, from->cap, stages * sizeof *to->cap);
-  const u32 what = pick(l, 8);
-  if (what == 0) rank_at_random(l, to);
-  if (what == 1) window_at_random(l, to);
-  for (u32 n = what < 2 ? 0 : 1 + pick(l, 3); n--;) {
-    u32 *cap = &to->cap[pick(l, stages)];
-    const u32 k = (u32)(cap - to->cap);
-    *cap = pick(l, 4) == 0 ? cap_at_random(l, k) : pick(l, 2) ? MIN(*cap + 1, l->most[k]) : MAX(*cap, 2) - 1;
+  memcpy(to, from, stages * sizeof *to);
+  for (u32 n = 1 + pick(l, 3); n--;) {
+    const u32 k = pick(l, stages), what = pick(l, 8);
+    if (what < 3)
+      rank_at_random(l, &to[k]);
+    else if (what == 3)
+      to[k].cap = cap_at_random(l, k);
+    else
+      to[k].cap = what & 1 ? MIN(to[k].cap + 1, l->most[k]) : MAX(to[k].cap, 2) - 1;
   }
 }
 
@@ -165,20 +167,19 @@ bool list_search(synth *x, u64 seed, order_item *o) {
              .end = NEWN(a, u64, x->n),
              .begin = NEWN(a, u64, x->nparts)};
   set_caps(&l);
-  rule now = {.cap = NEWN(a, u32, stages)}, best = {.cap = NEWN(a, u32, stages)};
+  rule *now = NEWN(a, rule, stages), *best = NEWN(a, rule, stages);
   order_item *own = NEWN(a, order_item, x->n);
   u64 least = UINT64_MAX;
   for (u32 n = 0; n < RULES && x->steps; n++) {
     if (n < AT_RANDOM || least == UINT64_MAX)
-      make_rule(&l, &now);
+      make_rules(&l, now);
     else
-      change_rule(&l, &best, &now);
-    if (!list_by(&l, &now, own)) continue;
+      change_rules(&l, best, now);
+    if (!list_by(&l, now, own)) continue;
     const u64 time = order_time(x, own, NULL);
     if (time > least) continue; // of equal ones the last, so that changes go on from there
     if (time < least) memcpy(o, own, x->n * sizeof *o);
-    const rule was = best;
-    least = time, best = now, now = was;
+    least = time, memcpy(best, now, stages * sizeof *best);
   }
   arena_free(a);
   return least < UINT64_MAX;
