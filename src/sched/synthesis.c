@@ -126,7 +126,7 @@ static void try_lists(search *s) {
   search own = {.x = s->x, .a = s->a, .most = LISTED, .bound = s->bound};
   for (u32 k = 0; k < CLIMBS && own.x.steps && MIN(best_time(s), best_time(&own)) > s->bound; k++) {
     order_item *o = NEWN(s->a, order_item, s->x.n);
-    if (list_search(&own.x, k, o)) add_seed(&own, o);
+    if (list_search(&own.x, k, k % 2, o)) add_seed(&own, o);
   }
   s->x.steps = own.x.steps, s->most = SEEDS;
   for (u32 k = 0; k < own.nseeds; k++) add_seed(s, own.seed[k].o);

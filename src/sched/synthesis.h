@@ -74,8 +74,9 @@ bool order_one_by_one(const synth *x, order_item *o);
 bool window_search(synth *x, order_item *o, u32 from, u32 to, u64 before, u32 width, bool *all);
 
 // ---- lists: synthesis_list.c -----------------------------------------------------------------------------
-// The best order of some hundred list schedules, others for another seed. False: none was found.
-bool list_search(synth *x, u64 seed, order_item *o);
+// The best order of some hundred list schedules, others for another seed, from the beginning or from the end. False: none was
+// found.
+bool list_search(synth *x, u64 seed, bool from_end, order_item *o);
 
 // ---- periods: synthesis_period.c -----------------------------------------------------------------------
 // An order that repeats every `period`, from the first microbatch to the last; NULL: none was found. best: the least

@@ -2,7 +2,8 @@
 //
 // Idea: a rule says which kind of task comes first where several of a place can begin at nearly one time, and how many
 // microbatches a stage may have between its forward and its backward. An order by a rule takes microseconds to
-// milliseconds, so hundreds of rules are tried: some at random, then changes of the best one.
+// milliseconds, so hundreds of rules are tried: some at random, then changes of the best one. An order from the end to the
+// beginning is one as well: it is read backwards. So lists are made from either end, and each packs its own end tightly.
 #include "sched/synthesis.h"
 
 enum { RULES = 400, AT_RANDOM = 80, CAPS = 6, KINDS = 3 };
@@ -13,7 +14,9 @@ typedef struct {
   u32 cap;        // microbatches between forward and backward, at most
 } rule;
 typedef struct {
-  synth *x;
+  synth *x;         // as lists are made: from_end, with all edges turned round
+  const u16 *until; // by stage: the part that ends what its cap counts
+  bool from_end;
   arena *a;
   u64 rng;
   u64 mean;   // of all tasks
@@ -35,7 +38,7 @@ static u64 begins(const lists *l, const rule *r, u32 k) {
   const part *p = &x->part[k];
   const u32 m = l->count[k];
   u64 t = 0;
-  if (m == x->micro || (p->takes && m - l->count[x->back[p->stage]] >= r[p->stage].cap)) return UINT64_MAX;
+  if (m == x->micro || (p->takes && m - l->count[l->until[p->stage]] >= r[p->stage].cap)) return UINT64_MAX;
   for (u32 i = 0; i < p->npred; i++) {
     const u16 from = p->pred[i].part;
     if (l->count[from] <= m) return UINT64_MAX;
@@ -50,7 +53,7 @@ static u64 begins(const lists *l, const rule *r, u32 k) {
 }
 
 static bool leaves_way_out(lists *l, u32 k) {
-  if (!l->x->part[k].takes) return true;
+  if (!l->x->part[k].takes || l->from_end) return true;
   l->count[k]++;
   const bool ok = order_has_way_out(l->x, l->count);
   l->count[k]--;
@@ -138,8 +141,7 @@ static void change_rules(lists *l, const rule *from, rule *to) {
   }
 }
 
-static void set_caps(lists *l) {
-  synth *x = l->x;
+static void set_caps(lists *l, const synth *x) {
   u64 *inside = NEWN(l->a, u64, x->of->nstages), sum = 0;
   const u64 period = period_least(x);
   stages_inside(x, inside);
@@ -153,10 +155,33 @@ static void set_caps(lists *l) {
   l->mean = sum / x->nparts;
 }
 
-bool list_search(synth *x, u64 seed, order_item *o) {
+// The same stages from the end: what gives memory back takes it, and each part waits for those that need it.
+static synth turned(const synth *x, arena *a) {
+  synth y = *x;
+  y.part = arena_dup(a, x->part, x->nparts * sizeof *x->part);
+  for (u32 k = 0; k < x->nparts; k++) {
+    part *p = &y.part[k];
+    const part *q = &x->part[k];
+    p->takes = q->gives, p->gives = q->takes;
+    p->npred = q->nsucc, p->pred = q->succ, p->nsucc = q->npred, p->succ = q->pred;
+  }
+  return y;
+}
+
+static void turn(const synth *x, order_item *o) {
+  for (u32 i = 0; i < x->n / 2; i++) {
+    const order_item was = o[i];
+    o[i] = o[x->n - 1 - i], o[x->n - 1 - i] = was;
+  }
+}
+
+bool list_search(synth *x, u64 seed, bool from_end, order_item *o) {
   arena *a = arena_new();
   const u32 stages = x->of->nstages;
-  lists l = {.x = x,
+  synth other = turned(x, a);
+  lists l = {.x = from_end ? &other : x,
+             .until = from_end ? x->forward : x->back,
+             .from_end = from_end,
              .a = a,
              .rng = seed,
              .most = NEWN(a, u32, stages),
@@ -166,7 +191,7 @@ bool list_search(synth *x, u64 seed, order_item *o) {
              .live = NEWN(a, u64, x->nplaces),
              .end = NEWN(a, u64, x->n),
              .begin = NEWN(a, u64, x->nparts)};
-  set_caps(&l);
+  set_caps(&l, x);
   rule *now = NEWN(a, rule, stages), *best = NEWN(a, rule, stages);
   order_item *own = NEWN(a, order_item, x->n);
   u64 least = UINT64_MAX;
@@ -175,7 +200,10 @@ bool list_search(synth *x, u64 seed, order_item *o) {
       make_rules(&l, now);
     else
       change_rules(&l, best, now);
-    if (!list_by(&l, now, own)) continue;
+    const bool done = list_by(&l, now, own);
+    x->steps = l.x->steps;
+    if (!done) continue;
+    if (from_end) turn(x, own);
     const u64 time = order_time(x, own, NULL);
     if (time > least) continue; // of equal ones the last, so that changes go on from there
     if (time < least) memcpy(o, own, x->n * sizeof *o);
