@@ -206,6 +206,9 @@ static bool run(search *s) {
     x->steps += rest;
   }
   qsort(s->seed, n, sizeof *s->seed, by_seed);
+  rest = set_aside(x, 2); // what has become the best: with larger windows
+  improve_seed(s, &s->seed[0]);
+  x->steps += rest;
   return search_whole(s, WIDTH_MOST * 4);
 }
 
