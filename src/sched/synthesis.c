@@ -201,7 +201,7 @@ static bool run(search *s) {
   if (all || best_time(s) <= s->bound) return all;
   const u32 n = s->nseeds;
   for (u32 i = 0; i < n; i++) {
-    rest = set_aside(x, 2 * n - i);
+    rest = set_aside(x, n + 3 - i);
     improve_seed(s, &s->seed[i]);
     x->steps += rest;
   }

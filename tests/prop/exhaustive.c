@@ -187,8 +187,7 @@ static i64 best_of(trying *t, const splits_func *f, const hybrid_opts *o, const 
   i64 best = INT64_MAX;
   for (bool more = true; more;) {
     bool may = true;
-    for (u32 k = 0; k < t->n; k++)
-      may = may && may_divide(&f->v[t->instr[k]], t->way[k], &o->s);
+    for (u32 k = 0; k < t->n; k++) may = may && may_divide(&f->v[t->instr[k]], t->way[k], &o->s);
     const i64 ps = may ? try_assignment(t, f, o, terms) : -1;
     tried += ps >= 0;
     if (ps >= 0 && ps < best) {

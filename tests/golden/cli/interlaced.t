@@ -156,17 +156,17 @@ verdict    equal: the plan computes what the model computes
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --train --machine '1x4 v100' --strategy "pp=4 mb=8 recompute=none schedule=1f1b,interlaced,found.csv layers=equal" -o f.plan | sed -n '/^   *pp/,/^$/p;/^certificate/p'
    pp  mb  schedule    layers      time         samples    memory  limited by
 1   4   8  1f1b        equal   5.078 ms  1.00x  1,576/s  5.77 MiB  bubble 33 %
-2   4   8  found.csv   equal   5.933 ms  1.17x  1,348/s  6.18 MiB  computation 78 %
+2   4   8  found.csv   equal   5.975 ms  1.18x  1,339/s  4.65 MiB  computation 77 %
 3   4   8  interlaced  equal   6.721 ms  1.32x  1,190/s  4.29 MiB  computation 69 %
 
 certificate  3 plans: 3 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --train --machine '1x4 v100' --strategy "pp=4 mb=8 schedule=found.csv layers=auto" -o f.plan | sed -n '/^   *pp/,/^$/p'; heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --train --machine '1x4 v100' --plan f.plan | grep '^time per'
    pp  mb  schedule   recompute  layers      time         samples    memory  limited by
-1   4   8  found.csv  none       auto    5.933 ms  1.00x  1,348/s  6.18 MiB  computation 78 %
-2   4   8  found.csv  selective  auto    6.228 ms  1.05x  1,285/s  6.53 MiB  computation 78 %
-3   4   8  found.csv  full       auto    7.540 ms  1.27x  1,061/s  6.17 MiB  computation 74 %
+1   4   8  found.csv  none       auto    5.975 ms  1.00x  1,339/s  4.65 MiB  computation 77 %
+2   4   8  found.csv  selective  auto    6.261 ms  1.05x  1,278/s  4.72 MiB  computation 77 %
+3   4   8  found.csv  full       auto    7.580 ms  1.27x  1,055/s  4.36 MiB  computation 74 %
 
-time per step   5.933 ms
+time per step   5.975 ms
 $ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy "pp=4 v=2 mb=8 schedule=found.csv"
 error[E0501]: found.csv has one stage on every place between those on all places, but v=2
   --> --strategy:1:15

@@ -130,8 +130,8 @@ bound         38.00 us: the search left no order out
 gap           none: no schedule of these stages within this memory is faster
 
 a column is 1.000 us
-place 0  0 1 2 3 0'1'0"a". 1"b". . . a'A'A'a 2'. 2"c"b'B'B'b 3'. 3"d"c'C'C'c d'D'D'd
-place 1  0 1 2 3 . 0'0"a"1'1"b"a'A'A'b'B'B'a . 2'2"c"c'C'C'b . 3'3"d"d'D'D'c . . . d
+place 0  0 0'. 0"a"1 1'. . . 1"b"2 a'A'A'2'. 2"c"3 b'B'B'3'. 3"d"c'C'C'a b c d'D'D'd
+place 1  0 . 0'0"a"1 a'A'A'1'1"b"2 b'B'B'. 2'2"c"3 c'C'C'. 3'3"d"d'D'D'a b c . . . d
 
 schedule              time  bubble  memory  fits  why not
 found             38.00 us  15.8 %       2  yes
@@ -154,10 +154,19 @@ interlaced-block  42.00 us  23.8 %       2  yes
 
 place  stages  tasks      idle  bubble  memory  activations
     0  0 1 3      24  6.000 us  15.8 %       2            7
-    1  0 2 3      24  6.000 us  15.8 %       2            7
+    1  0 2 3      24  6.000 us  15.8 %       1            6
 $ cat found.csv
-0F0,0F1,0F2,0F3,1F0,1F1,3F0,3B0,3F1,3B1,1B0,0B0,1F2,3F2,3B2,1B1,0B1,1F3,3F3,3B3,1B2,0B2,1B3,0B3
-0F0,0F1,0F2,0F3,2F0,3F0,3B0,2F1,3F1,3B1,2B0,2B1,0B0,2F2,3F2,3B2,2B2,0B1,2F3,3F3,3B3,2B3,0B2,0B3
+0F0,1F0,3F0,3B0,0F1,1F1,3F1,3B1,0F2,1B0,1F2,3F2,3B2,0F3,1B1,1F3,3F3,3B3,1B2,0B0,0B1,0B2,1B3,0B3
+0F0,2F0,3F0,3B0,0F1,2B0,2F1,3F1,3B1,0F2,2B1,2F2,3F2,3B2,0F3,2B2,2F3,3F3,3B3,2B3,0B0,0B1,0B2,0B3
+$ (echo stage,forward_us,input_us,weight_us,memory; for k in 0 1 2 3 4 5 6 7; do echo $k,100,100,100,1; done) > equal.csv; heddle schedule --stages equal.csv --mb 32 --memory 4 --time 1 | head -n 8
+schedule      found for equal.csv
+places        8
+stages        8
+microbatches  32
+memory        4
+time          15.10 ms
+bound         14.50 ms: the work of place 0
+gap           4.14 %: no schedule of these stages is faster by more; a longer --time may find a better one
 $ heddle schedule --stages examples/stages.csv --mb 2 --picture | head -n 14
 schedule      found for examples/stages.csv
 places        4
