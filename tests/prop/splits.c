@@ -279,7 +279,7 @@ TEST(markov_chains_find_the_least) {
   static found all[1 << 14];
   R = 13;
   u32 solved = 0, moves = 0;
-  for (u32 round = 0; round < test_cases(600); round++) {
+  for (u32 round = 0; round < test_cases(700); round++) {
     problem x;
     make_problem(&x);
     const u32 n = enumerate(&x, all);
