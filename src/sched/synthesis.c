@@ -73,7 +73,8 @@ static const sched *row_schedule(search *s, const sched_row *row, const char **w
                        .micro = s->aims->micro,
                        .backward = true,
                        .nedges = of->nedges,
-                       .edge = of->edge};
+                       .edge = of->edge,
+                       .times = &of->cost};
   if (sched_passes(row) > 1) return *why = "several passes of the forward", NULL;
   if (sched_nwide(row) && own != of->nplaces) return *why = "a first and a last stage on all places", NULL;
   if (!chunks || own % of->nplaces) return *why = "as many stages on every place", NULL;
