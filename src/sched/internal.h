@@ -63,6 +63,8 @@ typedef struct {
 enum { BEATS_MOST = 8 };
 sched_task *merge_beats(const beat *v, u32 n, u64 period, const sched_shape *s, sched_task *t);
 
+void unknown_schedule(ctx *c, const char *name, loc where); // tells those that there are
+
 // ---- schedules ----------------------------------------------------------------------------------------
 static inline const sched_places *places_of(const sched *s, const sched_task *t) {
   return &s->at[(size_t)t->replica * s->nstages + t->stage];

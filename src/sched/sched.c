@@ -271,7 +271,7 @@ const char *sched_row_near(arena *a, const char *name) {
   return g.near.name;
 }
 
-static void unknown_name(ctx *c, const char *name, loc where) {
+void unknown_schedule(ctx *c, const char *name, loc where) {
   arena *a = arena_new();
   const char *near = sched_row_near(a, name);
   strbuf all = {.a = a};
@@ -545,7 +545,7 @@ static sched *form_of(ctx *c, arena *a, const char *name, const sched_shape *giv
                       sched_shape *filled) {
   const u32 row = *of = row_number(name);
   if (row == COUNT_OF(rows)) {
-    unknown_name(c, name, where);
+    unknown_schedule(c, name, where);
     return NULL;
   }
   const sched_row *r = &rows[row].row;

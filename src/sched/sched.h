@@ -300,6 +300,7 @@ typedef struct {
 // A table with a line for every stage (docs/schedules.md). False and diagnostics E_STAGES at line and column.
 bool sched_stages_read(ctx *c, arena *a, const char *path, sched_stages *out);
 bool sched_stages_parse(ctx *c, arena *a, sym file, const char *text, size_t n, sched_stages *out);
+void sched_stages_print(const sched_stages *s, strbuf *out); // reads back equal
 bool sched_amount(const char *text, size_t n, u64 *out); // "2.5": millionths; false: not that, or over 1e8
 
 typedef struct {
@@ -330,4 +331,7 @@ typedef struct {
 } sched_synthesis;
 // False and diagnostics: E_STAGES where one microbatch does not fit, at its stage; E_LIMIT.
 bool sched_synthesize(ctx *c, arena *a, const sched_stages *of, const sched_aims *aims, sched_synthesis *out);
+// The schedule of a row for these stages, made for their times where rows are, and when it runs; nothing else of *out is set.
+// False and a diagnostic: there is no such row, or it has none for these stages (E_STAGES).
+bool sched_row_on_stages(ctx *c, arena *a, const char *name, const sched_stages *of, u32 micro, sched_synthesis *out);
 #endif
