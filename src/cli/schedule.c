@@ -43,8 +43,10 @@ static bool find(cli *x) {
     return usage_error("leave it out, or the name", "--%s is for a search; %s is not looked for",
                        x->memory ? "memory" : "time", x->operand);
   if (!x->micro.given) return usage_error("--mb 8", "`heddle schedule --stages` needs --mb");
-  const heddle_find_options o = {
-      .microbatches = (uint32_t)x->micro.i, .memory = x->memory, .seconds = (uint32_t)x->seconds.i, .schedule = x->operand};
+  const heddle_find_options o = {.microbatches = (uint32_t)x->micro.i,
+                                 .memory = x->memory,
+                                 .seconds = (uint32_t)x->seconds.i,
+                                 .schedule = x->operand};
   return put_schedule(x, heddle_schedule_find(x->s, x->stages, &o), x->output);
 }
 

@@ -5,7 +5,8 @@
 static bool put_stage_times(cli *x, heddle_program *d) {
   const char *text = heddle_program_stage_times(d);
   if (text) return heddle_session_write(x->s, x->stage_times, text);
-  return usage_error("add --strategy, or a plan file", "--stage-times needs a plan: this program says nothing of stages");
+  return usage_error("add --strategy, or a plan file",
+                     "--stage-times needs a plan: this program says nothing of stages");
 }
 
 bool cmd_sim(cli *x) {

@@ -62,7 +62,7 @@ bool plan_stage_times(planner *pl, const plan *pn, cost_model *k, arena *a, sche
     set_stage_costs(a, &about.graph, of, out);
   } else if (diag_count(c) == before) {
     no_times(c, "those of this plan depend on each other",
-             "as many ranks on every place, and none of offload, sync=ps, asynchronous and interlaced schedules");
+             "schedule=zb-h1, as many ranks on every place, and neither offload nor sync=ps");
   }
   prog_free(probe);
   return st != NULL;

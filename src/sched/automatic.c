@@ -9,24 +9,30 @@
 // the row by hand (zb-h1, zb-h2), where it is shorter than those.
 #include "sched/internal.h"
 
-typedef enum { SMALL_IDLE, SMALL_WORST, SMALL_FILL, SMALLS } small_gaps; // what becomes of gaps that are too small for W
+typedef enum {
+  SMALL_IDLE,
+  SMALL_WORST,
+  SMALL_FILL,
+  SMALLS
+} small_gaps; // what becomes of gaps that are too small for W
 typedef struct {
   bool eager; // one more forward before the first gradient, though that then waits
-  bool late;  // a place that is two forwards ahead of the next one runs a forward only where that holds up no I
+  bool
+      late; // a place that is two forwards ahead of the next one runs a forward only where that holds up no I
   small_gaps small;
 } switches;
 
 typedef struct {
   const sched_shape *s;
   arena *a;
-  u32 n, micro, limit;  // places; limit: activations on each
+  u32 n, micro, limit; // places; limit: activations on each
   const u64 *dur[TASK_KINDS], *send;
   u32 *reads, *read, *back, *gives; // stage k reads read[reads[k]] ..; it gets gradients of gives[back[k]] ..
   u64 *end[2];                      // of F, of I: [stage * micro + microbatch]
   u64 *clock, *first, *idle, worst; // by place; idle: since its first task; the most of all places
   u32 *ran[TASK_KINDS];             // by place: tasks of the kind
   bool *owed;                       // a forward that was put off
-  sched_task *t;                    // the order that is made: 3 * micro of a place after those of the one before
+  sched_task *t; // the order that is made: 3 * micro of a place after those of the one before
 } making;
 
 static sched_task *next_task(making *x, u32 p) {
@@ -206,8 +212,8 @@ static making making_of(arena *a, const sched_shape *s, u32 limit) {
   return x;
 }
 
-static void automatic(const sched_shape *s, u32 limit, sched_task *(*by_hand)(const sched_shape *, u32, sched_task *),
-                      sched_task *t) {
+static void automatic(const sched_shape *s, u32 limit,
+                      sched_task *(*by_hand)(const sched_shape *, u32, sched_task *), sched_task *t) {
   const size_t each = (size_t)(s->backward ? 3 : 1) * s->micro;
   for (u32 p = 0; p < s->places; p++) by_hand(s, p, t + each * p);
   if (!s->backward) return;

@@ -83,7 +83,8 @@ static bool fail_stage(check *k, u32 replica, u32 stage) {
   if (place >= s->nplaces) return fail(k, NO_TASK, NO_TASK, "stage %u is on no place", stage);
   for (; i < s->seq[place].n; i++)
     if (s->seq[place].v[i].stage == next && s->seq[place].v[i].replica == replica) break;
-  fail(k, place, i < s->seq[place].n ? i : NO_TASK, "stage %u is here, but stage %u is on no place", next, stage);
+  fail(k, place, i < s->seq[place].n ? i : NO_TASK, "stage %u is here, but stage %u is on no place", next,
+       stage);
   k->f.hint = "stages count from 0, and every one of them runs";
   return false;
 }

@@ -16,7 +16,7 @@ enum {
 // whose stages are all split has for each at least one backward in two parts. One that writes ALL places (schedules.def)
 // puts those of each behind those of the place before it; every place has as many.
 #define FILL_PLACE(id) sched_task *fill_##id(const sched_shape *s, u32 place, sched_task *t);
-#define FILL_ALL(id) void fill_##id(const sched_shape *s, sched_task *t);
+#define FILL_ALL(id)   void fill_##id(const sched_shape *s, sched_task *t);
 #define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least, multiple, \
                  weights, ahead, by)                                                                         \
   FILL_##by(id)

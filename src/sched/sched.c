@@ -9,9 +9,9 @@ static const struct {
   sched_task *(*fill)(const sched_shape *s, u32 place, sched_task *t);
   void (*fill_all)(const sched_shape *s, sched_task *t); // or this
 } rows[] = {
-#define ANY CHUNKS_ANY
+#define ANY            CHUNKS_ANY
 #define FILL_PLACE(id) .fill = fill_##id
-#define FILL_ALL(id) .fill_all = fill_##id
+#define FILL_ALL(id)   .fill_all = fill_##id
 #define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least, multiple, \
                  weights, ahead, by)                                                                         \
   {{name, aliases, about, chunks, group, SPLIT_##split, idle_inference, PLACED_##placement, least, multiple, \
@@ -311,7 +311,8 @@ static bool refuse_multiple(ctx *c, const sched_row *r, u32 micro, loc where) {
     diag(c, E_PLAN, where, "%s runs half of the microbatches in each direction; got %u, an odd number",
          r->name, micro);
   else
-    diag(c, E_PLAN, where, "%s runs pairs of microbatches, half of them in each direction; got %u, not a multiple of %u",
+    diag(c, E_PLAN, where,
+         "%s runs pairs of microbatches, half of them in each direction; got %u, not a multiple of %u",
          r->name, micro, r->multiple);
   if (r->multiple == 2 || !below)
     diag_hint(c, "mb=%u", above);

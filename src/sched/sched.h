@@ -333,5 +333,6 @@ typedef struct {
 bool sched_synthesize(ctx *c, arena *a, const sched_stages *of, const sched_aims *aims, sched_synthesis *out);
 // The schedule of a row for these stages, made for their times where rows are, and when it runs; nothing else of *out is set.
 // False and a diagnostic: there is no such row, or it has none for these stages (E_STAGES).
-bool sched_row_on_stages(ctx *c, arena *a, const char *name, const sched_stages *of, u32 micro, sched_synthesis *out);
+bool sched_row_on_stages(ctx *c, arena *a, const char *name, const sched_stages *of, u32 micro,
+                         sched_synthesis *out);
 #endif

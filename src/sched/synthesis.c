@@ -263,7 +263,8 @@ bool sched_synthesize(ctx *c, arena *a, const sched_stages *of, const sched_aims
   return ok;
 }
 
-bool sched_row_on_stages(ctx *c, arena *a, const char *name, const sched_stages *of, u32 micro, sched_synthesis *out) {
+bool sched_row_on_stages(ctx *c, arena *a, const char *name, const sched_stages *of, u32 micro,
+                         sched_synthesis *out) {
   const sched_row *row = sched_row_find(name);
   const char *why = NULL;
   *out = (sched_synthesis){0};
@@ -271,9 +272,10 @@ bool sched_row_on_stages(ctx *c, arena *a, const char *name, const sched_stages 
     unknown_schedule(c, name, (loc){0});
     return false;
   }
-  if (row->weights != WEIGHTS_ONE) why = "it updates weights between tasks";
+  if (sched_is_asynchronous(row)) why = "it updates weights between tasks";
   if (!why) out->s = row_schedule(c, a, of, micro, row, &why);
   if (out->s) return sched_time_of(c, a, out->s, &of->cost, (loc){0}, &out->t);
-  diag(c, E_STAGES, of->where[0], "no %s of these %u stages on %u places: %s", row->name, of->nstages, of->nplaces, why);
+  diag(c, E_STAGES, of->where[0], "no %s of these %u stages on %u places: %s", row->name, of->nstages,
+       of->nplaces, why);
   return false;
 }

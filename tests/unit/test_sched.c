@@ -368,11 +368,13 @@ TEST(sched_chimera_double) {
       CHECK_EQ_I64((i64)x.makespan, 3 * K + 3 * (P / 2 - 1));
       CHECK_EQ_I64((i64)figures_of("chimera", P, 1, K, 1, 1, 1, false).idle, (P - 2) * (K / P + 1));
       for (u32 q = 0; q < P; q++) {
-        CHECK_MSG(x.peak[q] >= 3 * P / 2 + 1 && x.peak[q] <= 2 * P, "P%u K%u place %u: %u", P, K, q, x.peak[q]);
+        CHECK_MSG(x.peak[q] >= 3 * P / 2 + 1 && x.peak[q] <= 2 * P, "P%u K%u place %u: %u", P, K, q,
+                  x.peak[q]);
         for (u32 i = 0; i < s->seq[q].n; i++) { // an even one, then the odd one of its pair
           const sched_task *t = &s->seq[q].v[i], *pair = t + 1;
           if (t->kind != TASK_F || t->mb % 2) continue;
-          CHECK(i + 1 < s->seq[q].n && pair->kind == TASK_F && pair->replica == t->replica && pair->mb == t->mb + 1);
+          CHECK(i + 1 < s->seq[q].n && pair->kind == TASK_F && pair->replica == t->replica &&
+                pair->mb == t->mb + 1);
         }
       }
       bed_free(&b);
@@ -558,13 +560,15 @@ TEST(sched_buffers) {
     const char *name;
     u32 chunks, depth;
     bool rendezvous;
-  } row[] = {{"gpipe", 1, 1, true},      {"1f1b", 1, 1, false},     {"interleaved", 2, 1, false},
-             {"bfs", 1, 1, true},        {"bfs", 2, 4, false},      {"zb-h1", 1, 1, false},
-             {"zb-h1", 2, 2, false},     {"zb-h2", 1, 1, false},    {"zb-v", 2, 1, false},
-             {"zb-v-half", 2, 1, false}, {"zb-v-min", 2, 1, false}, {"dualpipev", 2, 1, false},
-             {"dualpipe", 1, 1, false},  {"gems", 1, 1, true},
-             {"chimera", 1, 1, false},   {"chimera-double", 1, 2, false}, {"zb-1p", 1, 1, false},
-             {"zb-2p", 1, 1, false}};
+  } row[] = {{"gpipe", 1, 1, true},        {"1f1b", 1, 1, false},
+             {"interleaved", 2, 1, false}, {"bfs", 1, 1, true},
+             {"bfs", 2, 4, false},         {"zb-h1", 1, 1, false},
+             {"zb-h1", 2, 2, false},       {"zb-h2", 1, 1, false},
+             {"zb-v", 2, 1, false},        {"zb-v-half", 2, 1, false},
+             {"zb-v-min", 2, 1, false},    {"dualpipev", 2, 1, false},
+             {"dualpipe", 1, 1, false},    {"gems", 1, 1, true},
+             {"chimera", 1, 1, false},     {"chimera-double", 1, 2, false},
+             {"zb-1p", 1, 1, false},       {"zb-2p", 1, 1, false}};
   bed b = bed_new();
   for (u32 k = 0; k < COUNT_OF(row); k++) {
     const sched *s = made(&b, row[k].name, 4, row[k].chunks, 16, true);
@@ -596,12 +600,11 @@ TEST(sched_pictures) {
   static const struct {
     const char *name;
     u32 places, chunks, micro;
-  } drawn[] = {{"gpipe", 4, 1, 6},     {"1f1b", 4, 1, 6},        {"zb-h1", 4, 1, 6},
-               {"bfs", 3, 2, 6},       {"interleaved", 3, 2, 6}, {"zb-h1", 3, 2, 6},
-               {"chimera", 4, 1, 8},   {"zb-h2", 4, 1, 8},       {"zb-v", 4, 2, 8},
-               {"zb-v-half", 4, 2, 6}, {"zb-v-min", 4, 2, 6},    {"dualpipev", 4, 2, 8},
-               {"dualpipe", 4, 1, 8},  {"gems", 4, 1, 4},
-               {"chimera-double", 4, 1, 16}, {"zb-2p", 4, 1, 8}};
+  } drawn[] = {
+      {"gpipe", 4, 1, 6},       {"1f1b", 4, 1, 6},      {"zb-h1", 4, 1, 6},           {"bfs", 3, 2, 6},
+      {"interleaved", 3, 2, 6}, {"zb-h1", 3, 2, 6},     {"chimera", 4, 1, 8},         {"zb-h2", 4, 1, 8},
+      {"zb-v", 4, 2, 8},        {"zb-v-half", 4, 2, 6}, {"zb-v-min", 4, 2, 6},        {"dualpipev", 4, 2, 8},
+      {"dualpipe", 4, 1, 8},    {"gems", 4, 1, 4},      {"chimera-double", 4, 1, 16}, {"zb-2p", 4, 1, 8}};
   bed b = bed_new();
   const char *page = read_text(&b, "docs/schedules.md");
   for (u32 k = 0; k < COUNT_OF(drawn); k++) {
