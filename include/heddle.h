@@ -277,6 +277,10 @@ const char *heddle_plan_name(const heddle_plan *b); // "dp=2 tp=4 pp=2 mb=32"
 // amounts that move. False and a diagnostic if the plan uses ranks that the machine does not have.
 bool heddle_plan_on(heddle_plan *b, heddle_machine *m, const char *costs);
 heddle_program *heddle_plan_apply(heddle_plan *b); // the distributed program
+// Programs made of the plan from here on know what its stages take, on the machine of heddle_plan_on, and reports of their
+// results have it. As text it is the CSV that heddle_schedule_find reads, activations in MiB; NULL: they do not know.
+void heddle_plan_time_stages(heddle_plan *b);
+const char *heddle_program_stage_times(heddle_program *distributed);
 
 // ---- plans, written by a program ---------------------------------------------------------------------------
 // What a program walks: instructions of main (function NULL) or of a function that it calls, numbered from 1 as plan
@@ -355,6 +359,8 @@ typedef struct {
   uint32_t microbatches;
   const char *memory; // that activations may take on a place, in the unit of the file; NULL: no limit
   uint32_t seconds;   // about how long to search, counted in steps: same figures, same schedule; 0: 5
+  const char *
+      schedule; // look for nothing: this one ("zb-1p"), made for these times if it is of that kind; NULL: search
 } heddle_find_options;
 // Looks for the fastest schedule of stages whose times a CSV file has (docs/schedules.md). Its report has the named
 // schedules beside it, and below which time no schedule can be. NULL and diagnostics at lines of the file.

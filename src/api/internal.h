@@ -31,6 +31,7 @@ struct heddle_program {
   batchnorm_stats batchnorm;           // under that plan
   const char *layers;                  // of its stages; NULL: there is one, or no plan
   const char *schedule;                // of its plan; NULL: none with a name
+  const sched_stages *times;           // of its stages, where the plan was asked for them
   const plan_task_graphs *task_graphs; // of that plan; NULL: it was not made from annotations
   const plan_given *given;             // by that plan, where devices are of several kinds; NULL: not known
   front_extents extents;               // that an ONNX file leaves open
@@ -47,6 +48,7 @@ struct heddle_plan {
   plan *pn;
   heddle_machine *m; // whose costs choose communication; NULL: amounts do
   const char *costs; // cost model
+  bool times;        // its program has times of stages
 };
 cost_model *plan_cost_model(
     heddle_plan *b); // NULL without a machine; and, with a diagnostic, if there is no such cost model

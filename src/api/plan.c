@@ -225,6 +225,17 @@ static bool has_elements(const prog *p) { // of constants
   return false;
 }
 
+static bool set_times(heddle_plan *b, heddle_program *p, cost_model *k) {
+  sched_stages *times = NEW(p->o.a, sched_stages);
+  p->times = times;
+  if (k) return plan_stage_times(program_planner(b->p), b->pn, k, p->o.a, times);
+  diag(b->o.s->c, E_STAGES, (loc){0}, "no times of stages: the plan is on no machine");
+  return false;
+}
+void heddle_plan_time_stages(heddle_plan *b) {
+  if (b) b->times = true;
+}
+
 static heddle_program *applied(heddle_plan *b) {
   cost_model *k = plan_cost_model(b);
   if (b->m && !k) return NULL;
@@ -240,6 +251,7 @@ static heddle_program *applied(heddle_plan *b) {
     p->given = arena_dup(p->o.a, &given, sizeof given);
   }
   p->schedule = plan_schedule(b->pn);
+  if (b->times && !set_times(b, p, k)) return object_drop(p), NULL;
   if (b->pn->task_graphs) p->task_graphs = plan_bridges(p->p, p->o.a, b->pn->task_graphs);
   if (has_elements(b->p->p)) p->source = object_hold(b->p); // they are not copied
   return p;
@@ -247,4 +259,14 @@ static heddle_program *applied(heddle_plan *b) {
 heddle_program *heddle_plan_apply(heddle_plan *b) {
   if (!b) return NULL;
   API_RETURN(heddle_program *, NULL, b->o.s, applied(b));
+}
+
+static const char *print_times(heddle_program *p) {
+  strbuf b = {.a = p->o.a};
+  sched_stages_print(p->times, &b);
+  return sb_str(&b);
+}
+const char *heddle_program_stage_times(heddle_program *p) {
+  if (!p || !p->times) return NULL;
+  API_RETURN(const char *, NULL, p->o.s, print_times(p));
 }

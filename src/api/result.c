@@ -136,7 +136,7 @@ static const char *describe(heddle_result *r, heddle_format f) {
   report *t = report_new(r->o.a);
   report_sim(t, r->o.a, r->p->p, r->m->m, &r->r,
              &(sim_about){r->p->name, r->p->plan, r->batch, program_batchnorm(r->p), r->path,
-                          r->p->task_graphs, r->p->layers, r->p->given, r->p->schedule});
+                          r->p->task_graphs, r->p->layers, r->p->given, r->p->schedule, r->p->times});
   return rendered(r->o.a, t, f);
 }
 const char *heddle_result_report(heddle_result *r, heddle_format f) {

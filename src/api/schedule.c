@@ -49,9 +49,11 @@ static bool read_aims(ctx *c, const heddle_find_options *o, sched_aims *out) {
 static heddle_schedule *look_for(heddle_session *s, const char *path, const heddle_find_options *o) {
   heddle_schedule *x = object_new(s, sizeof *x, NULL);
   arena *a = x->o.a;
-  x->name = arena_strdup(a, path), x->found = true;
+  const char *what = o->schedule ? o->schedule : "found";
+  x->name = arena_printf(a, "%s for %s", what, path), x->found = true;
   if (read_aims(s->c, o, &x->aims) && sched_stages_read(s->c, a, path, &x->stages) &&
-      sched_synthesize(s->c, a, &x->stages, &x->aims, &x->of) &&
+      (o->schedule ? sched_row_on_stages(s->c, a, o->schedule, &x->stages, o->microbatches, &x->of)
+                   : sched_synthesize(s->c, a, &x->stages, &x->aims, &x->of)) &&
       sched_time(s->c, a, x->of.s, REPORT_COSTS, (loc){0}, &x->t)) {
     x->s = x->of.s;
     return x;

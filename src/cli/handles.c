@@ -159,6 +159,7 @@ heddle_program *distributed_of(cli *x, heddle_machine *m) {
   heddle_plan *b;
   heddle_program *d;
   if (!plan_of(x, m, &b, &d)) return NULL;
+  if (b && x->stage_times) heddle_plan_time_stages(b);
   if (b) d = heddle_plan_apply(b);
   heddle_plan_free(b); // and the model: what is simulated may need the room
   return heddle_program_validate(d) ? d : NULL;

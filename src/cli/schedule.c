@@ -1,5 +1,5 @@
 // schedule.c - heddle schedule NAME or FILE.csv: a schedule as CSV, or in figures and drawn; with --stages one that
-// is looked for.
+// is looked for, or with a name too, that one of these stages.
 //
 // The CSV goes to -o FILE. Figures go to standard output, unless the CSV goes there: with -o -, and where a
 // schedule is asked for by name and nothing else is said.
@@ -37,11 +37,16 @@ static bool find(cli *x) {
     if (own[i].given)
       return usage_error("leave it out", "--%s cannot be combined with --stages: the file says what there is",
                          own[i].name);
-  if (x->operand)
+  if (x->operand && is_file(x->operand))
     return usage_error("leave out one of them", "--stages finds a schedule; got %s too", x->operand);
+  if (x->operand && (x->memory || x->seconds.given))
+    return usage_error("leave it out, or the name", "--%s is for a search; %s is not looked for",
+                       x->memory ? "memory" : "time", x->operand);
   if (!x->micro.given) return usage_error("--mb 8", "`heddle schedule --stages` needs --mb");
-  const heddle_find_options o = {
-      .microbatches = (uint32_t)x->micro.i, .memory = x->memory, .seconds = (uint32_t)x->seconds.i};
+  const heddle_find_options o = {.microbatches = (uint32_t)x->micro.i,
+                                 .memory = x->memory,
+                                 .seconds = (uint32_t)x->seconds.i,
+                                 .schedule = x->operand};
   return put_schedule(x, heddle_schedule_find(x->s, x->stages, &o), x->output);
 }
 

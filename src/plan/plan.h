@@ -229,6 +229,9 @@ bool plan_price_stages(planner *pl, const plan *pn, cost_model *k, arena *tmp, c
                        sim_pipe_result *r);
 bool plan_price_whole(planner *pl, const plan *pn, cost_model *k, arena *tmp, const sim_opts *o,
                       sim_pipe_result *r);
+// Its stages as `heddle schedule --stages` reads them: times of a microbatch, activations in MiB. Of a plan with replicas,
+// those of the first. False and diagnostics: it has no backward, or its stages are not known by themselves.
+bool plan_stage_times(planner *pl, const plan *pn, cost_model *k, arena *a, sched_stages *out);
 // In words, how the plan stores states, and its optimizer; all else of it that its probe depends on but whether
 // backwards are in two parts. How many; they are in `a`.
 u32 plan_states(arena *a, const plan *pn, const u32 **word);

@@ -1,4 +1,4 @@
-// price.c - time and bytes of a plan, by its stages or by its program written out. Not kept for the next plan: a search
+// price.c - time and bytes of a plan, by its stages or by its program written out; and of its stages alone. Not kept for the next plan: a search
 // keeps stages and lines (search/evaluate.c).
 #include "plan/plan.h"
 
@@ -15,6 +15,57 @@ bool plan_price_stages(planner *pl, const plan *pn, cost_model *k, arena *tmp, c
   if (line) sim_pipe(st, tmp, line, r);
   prog_free(probe);
   return line != NULL;
+}
+
+// ---- times of stages ------------------------------------------------------------------------------------
+static bool no_times(ctx *c, const char *why, const char *hint) {
+  diag(c, E_STAGES, (loc){0}, "no times of stages: %s", why);
+  diag_hint(c, "%s", hint);
+  return false;
+}
+
+static void set_stage_costs(arena *a, const plan_graph *g, const sim_stage_cost *of, sched_stages *out) {
+  const u32 n = g->nstages;
+  u64 *v[6];
+  for (u32 i = 0; i < COUNT_OF(v); i++) v[i] = NEWN(a, u64, n);
+  sched_places *at = NEWN(a, sched_places, n);
+  for (u32 k = 0; k < n; k++) {
+    const i64 *ps = of[k].task_ps;
+    const bool two = ps[TASK_I] || ps[TASK_W];
+    v[TASK_F][k] = (u64)ps[TASK_F], v[TASK_B][k] = (u64)(two ? ps[TASK_I] + ps[TASK_W] : ps[TASK_B]);
+    v[TASK_I][k] = (u64)(two ? ps[TASK_I] : ps[TASK_B]), v[TASK_W][k] = two ? (u64)ps[TASK_W] : 0;
+    v[4][k] = (u64)of[k].send_ps;
+    v[5][k] = (u64)(MAX(of[k].activation_bytes, 0) * 15625 + 8192) / 16384; // millionths of 1 MiB
+    at[k] = (sched_places){1, &g->place[k]};
+  }
+  *out = (sched_stages){
+      .nstages = n,
+      .nplaces = g->nplaces,
+      .at = at,
+      .nedges = g->nedges,
+      .edge = g->edge,
+      .cost = {.task = {v[0], v[1], v[2], v[3]}, .send = v[4], .memory = v[5]},
+  };
+}
+
+bool plan_stage_times(planner *pl, const plan *pn, cost_model *k, arena *a, sched_stages *out) {
+  ctx *c = planner_source(pl)->c;
+  const u32 before = diag_count(c);
+  const sim_opts o = {.mode = SIM_FOLDED};
+  plan_probed about;
+  if (!pn->train) return no_times(c, "the plan has no backward", "add --train");
+  prog *probe = plan_has_probe(pn) ? plan_probe(pl, pn, k, a, false, &about) : NULL;
+  const sim_stages *st = probe ? sim_stages_of(c, a, probe, k, &o, &about.pipeline) : NULL;
+  if (st) {
+    sim_stage_cost *of = NEWN(a, sim_stage_cost, about.graph.nstages);
+    sim_stages_costs(st, of);
+    set_stage_costs(a, &about.graph, of, out);
+  } else if (diag_count(c) == before) {
+    no_times(c, "those of this plan depend on each other",
+             "schedule=zb-h1, as many ranks on every place, and neither offload nor sync=ps");
+  }
+  prog_free(probe);
+  return st != NULL;
 }
 
 bool plan_price_whole(planner *pl, const plan *pn, cost_model *k, arena *tmp, const sim_opts *o,

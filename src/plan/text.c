@@ -358,10 +358,15 @@ typedef struct {
   u32 total;
 } tasks;
 
+// Where it is that something else was expected.
+static const char *here(reader *r, const tasks *t) {
+  return *t->at ? arena_printf(r->a, "at `%.12s`", t->at) : "where the text ends";
+}
+
 static u32 digits(reader *r, tasks *t, u32 most) {
   u32 v = 0, n = 0;
   for (; *t->at >= '0' && *t->at <= '9'; t->at++, n++) v = v > most ? v : v * 10 + (u32)(*t->at - '0');
-  if (!n || v > most) bad(r, t->y, "expected a number up to %u at `%.12s`", most, t->at);
+  if (!n || v > most) bad(r, t->y, "expected a number up to %u %s", most, here(r, t));
   return v;
 }
 
@@ -374,13 +379,13 @@ static void read_unit(reader *r, tasks *t) {
     u32 kind = 0;
     while (kind < TASK_KINDS && sched_letter((task_kind)kind) != *t->at) kind++;
     if (kind == TASK_KINDS) {
-      bad(r, t->y, "expected a task like F0.3, B0.3, I0.3 or W0.3 at `%.12s`", t->at);
+      bad(r, t->y, "expected a task like F0.3, B0.3, I0.3 or W0.3 %s", here(r, t));
       return;
     }
     t->at++;
     u32 sg = digits(r, t, 4095);
     if (*t->at != '.') {
-      bad(r, t->y, "expected `.` and a microbatch at `%.12s`", t->at);
+      bad(r, t->y, "expected `.` and a microbatch %s", here(r, t));
       return;
     }
     t->at++;

@@ -97,6 +97,7 @@ typedef struct {
   const char *layers;                  // by stage (plan_layers); NULL: not known
   const plan_given *given;             // to every rank; NULL: not known
   const char *schedule;                // of the plan's order (plan_schedule); NULL: none with a name
+  const sched_stages *times;           // of its stages (plan_stage_times); NULL: not asked for
 } sim_about;
 void report_task_graphs(report *r, const plan_task_graphs *t); // with their bridges (annotate.c)
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,

@@ -103,6 +103,22 @@ static void put_streams(report *r, arena *a, const prog *p, const sim_result *s)
   report_top(r, 16);
 }
 
+// What a stage takes for a microbatch, by itself.
+static void put_stage_times(report *r, const sched_stages *s) {
+  static const column cols[] = {
+      {"stage", "stage"},      {"place", "place"},  {"forward_ps", "forward"},          {"input_ps", "input"},
+      {"weight_ps", "weight"}, {"send_ps", "send"}, {"activation_bytes", "activations"}};
+  report_gap(r);
+  report_table(r, "stage_times", cols, COUNT_OF(cols));
+  for (u32 k = 0; k < s->nstages; k++)
+    report_row(r,
+               (cell[]){cell_i(CELL_INT, k), cell_i(CELL_INT, s->at[k].v[0]),
+                        cell_i(CELL_PS, (i64)s->cost.task[TASK_F][k]),
+                        cell_i(CELL_PS, (i64)s->cost.task[TASK_I][k]),
+                        cell_i(CELL_PS, (i64)s->cost.task[TASK_W][k]), cell_i(CELL_PS, (i64)s->cost.send[k]),
+                        cell_i(CELL_BYTES, (i64)((s->cost.memory[k] * 16384 + 7812) / 15625))});
+}
+
 // Ranks of a stage whose uneven pieces differ by an element are one row.
 static bool about_same(i64 x, i64 y) { return llabs(x - y) <= MAX(x, y) / 1000; }
 static bool same_memory(const sim_result *s, u32 x, u32 y) {
@@ -388,6 +404,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_gap(r);
   if (of->task_graphs) report_task_graphs(r, of->task_graphs);
   put_stages(r, a, s);
+  if (of->times) put_stage_times(r, of->times);
   if (m->nkinds > 1) report_gap(r);
   put_devices(r, a, m, s, of);
   put_streams(r, a, p, s);

@@ -117,7 +117,7 @@ static void put_picture(report *r, arena *a, const sched_stages *of, const sched
 
 void report_synthesis(report *r, arena *a, const sched_stages *of, const sched_aims *aims,
                       const sched_synthesis *x, const char *name, const sched_times *drawn) {
-  report_fact(r, "schedule", "schedule", cell_text(arena_printf(a, "found for %s", name)));
+  report_fact(r, "schedule", "schedule", cell_text(name));
   report_fact(r, "places", "places", cell_i(CELL_INT, of->nplaces));
   report_fact(r, "stages", "stages", cell_i(CELL_INT, of->nstages));
   report_fact(r, "microbatches", "microbatches", cell_i(CELL_INT, aims->micro));
@@ -125,10 +125,9 @@ void report_synthesis(report *r, arena *a, const sched_stages *of, const sched_a
   report_fact(r, "memory_limit", limited ? "memory" : NULL,
               limited ? memory_cell(aims->memory) : cell_none());
   report_fact(r, "time_ps", "time", cell_i(CELL_PS, (i64)x->t.makespan));
-  put_bound(r, a, x);
+  if (x->bound) put_bound(r, a, x);
   report_gap(r);
   if (drawn) put_picture(r, a, of, x, drawn);
-  put_rivals(r, x);
-  report_gap(r);
+  if (x->nrivals) put_rivals(r, x), report_gap(r);
   put_places(r, a, x);
 }

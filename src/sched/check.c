@@ -74,12 +74,27 @@ static bool check_sizes(check *k) {
   return true;
 }
 
+// At the first task of the replica's next stage that has any, where there is one.
+static bool fail_stage(check *k, u32 replica, u32 stage) {
+  const sched *s = k->s;
+  u32 next = stage;
+  while (next < s->nstages && !s->at[replica * s->nstages + next].n) next++;
+  u32 place = next < s->nstages ? s->at[replica * s->nstages + next].v[0] : s->nplaces, i = 0;
+  if (place >= s->nplaces) return fail(k, NO_TASK, NO_TASK, "stage %u is on no place", stage);
+  for (; i < s->seq[place].n; i++)
+    if (s->seq[place].v[i].stage == next && s->seq[place].v[i].replica == replica) break;
+  fail(k, place, i < s->seq[place].n ? i : NO_TASK, "stage %u is here, but stage %u is on no place", next,
+       stage);
+  k->f.hint = "stages count from 0, and every one of them runs";
+  return false;
+}
+
 static bool check_places(check *k) {
   const sched *s = k->s;
   for (u32 x = 0; x < s->nreplicas * s->nstages; x++) {
     const sched_places *at = &s->at[x];
     u32 stage = x % s->nstages;
-    if (!at->n) return fail(k, NO_TASK, NO_TASK, "stage %u is on no place", stage);
+    if (!at->n) return fail_stage(k, x / s->nstages, stage);
     for (u32 i = 0; i < at->n; i++) {
       if (at->v[i] >= s->nplaces)
         return fail(k, NO_TASK, NO_TASK, "stage %u is on place %u of %u places", stage, at->v[i], s->nplaces);

@@ -350,7 +350,7 @@ static bool check(reader *r, const sched *s) {
               : f.index == NO_TASK ? loc_text(r->c, r->file, r->line_of.v[f.place], 1, NULL)
                                    : loc_of_task(r, f.place, f.index);
   diag(r->c, E_PLAN, where, "%s", f.message);
-  if (f.hint) note_highest(r, s);
+  if (f.hint && f.place == NO_TASK) note_highest(r, s);
   if (f.hint) diag_hint(r->c, "%s", f.hint);
   return false;
 }

@@ -13,10 +13,17 @@ enum {
 // ---- generators ---------------------------------------------------------------------------------------
 // One skeleton: write the tasks of one place from t on, in order, and return where they end. The shape has
 // been checked, and its group is not 0. Without backward a generator writes all forwards and nothing else. A row
-// whose stages are all split has for each at least one backward in two parts.
-#define SCHEDULE(id, ...) sched_task *fill_##id(const sched_shape *s, u32 place, sched_task *t);
+// whose stages are all split has for each at least one backward in two parts. One that writes ALL places (schedules.def)
+// puts those of each behind those of the place before it; every place has as many.
+#define FILL_PLACE(id) sched_task *fill_##id(const sched_shape *s, u32 place, sched_task *t);
+#define FILL_ALL(id)   void fill_##id(const sched_shape *s, sched_task *t);
+#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least, multiple, \
+                 weights, ahead, by)                                                                         \
+  FILL_##by(id)
 #include "sched/schedules.def"
 #undef SCHEDULE
+#undef FILL_PLACE
+#undef FILL_ALL
 
 // The order in which a place of a loop takes (chunk, microbatch): a group of microbatches in chunk 0, the same group in
 // chunk 1, .., then the next group. The last group may be short. Backwards go through the chunks from the
@@ -55,6 +62,8 @@ typedef struct {
 } beat;
 enum { BEATS_MOST = 8 };
 sched_task *merge_beats(const beat *v, u32 n, u64 period, const sched_shape *s, sched_task *t);
+
+void unknown_schedule(ctx *c, const char *name, loc where); // tells those that there are
 
 // ---- schedules ----------------------------------------------------------------------------------------
 static inline const sched_places *places_of(const sched *s, const sched_task *t) {

@@ -7,15 +7,20 @@
 static const struct {
   sched_row row;
   sched_task *(*fill)(const sched_shape *s, u32 place, sched_task *t);
+  void (*fill_all)(const sched_shape *s, sched_task *t); // or this
 } rows[] = {
-#define ANY CHUNKS_ANY
-#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least, weights,  \
-                 ahead)                                                                                      \
-  {{name, aliases, about, chunks, group, SPLIT_##split, idle_inference, PLACED_##placement, least,           \
+#define ANY            CHUNKS_ANY
+#define FILL_PLACE(id) .fill = fill_##id
+#define FILL_ALL(id)   .fill_all = fill_##id
+#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least, multiple, \
+                 weights, ahead, by)                                                                         \
+  {{name, aliases, about, chunks, group, SPLIT_##split, idle_inference, PLACED_##placement, least, multiple, \
     WEIGHTS_##weights, AHEAD_##ahead},                                                                       \
-   fill_##id},
+   FILL_##by(id)},
 #include "sched/schedules.def"
 #undef SCHEDULE
+#undef FILL_PLACE
+#undef FILL_ALL
 #undef ANY
 };
 
@@ -153,11 +158,11 @@ static bool same_tasks(const sched_seq *a, const sched_seq *b) {
   return true;
 }
 
-_Static_assert(sizeof(sched_shape) == 32, "sched_shape_same and sched_shape_hash know every field");
+_Static_assert(sizeof(sched_shape) == 40, "sched_shape_same and sched_shape_hash know every field");
 bool sched_shape_same(const sched_shape *x, const sched_shape *y) {
   bool same = x->places == y->places && x->chunks == y->chunks && x->micro == y->micro &&
               x->group == y->group && x->backward == y->backward && x->paired == y->paired &&
-              x->nedges == y->nedges;
+              x->nedges == y->nedges && x->times == y->times;
   for (u32 k = 0; same && k < x->nedges; k++)
     same = x->edge[k].from == y->edge[k].from && x->edge[k].to == y->edge[k].to &&
            x->edge[k].no_gradient == y->edge[k].no_gradient;
@@ -266,7 +271,7 @@ const char *sched_row_near(arena *a, const char *name) {
   return g.near.name;
 }
 
-static void unknown_name(ctx *c, const char *name, loc where) {
+void unknown_schedule(ctx *c, const char *name, loc where) {
   arena *a = arena_new();
   const char *near = sched_row_near(a, name);
   strbuf all = {.a = a};
@@ -300,6 +305,22 @@ static bool check_versions(ctx *c, const sched_row *r, const sched_shape *s, loc
   return false;
 }
 
+static bool refuse_multiple(ctx *c, const sched_row *r, u32 micro, loc where) {
+  const u32 below = micro / r->multiple * r->multiple, above = below + r->multiple;
+  if (r->multiple == 2)
+    diag(c, E_PLAN, where, "%s runs half of the microbatches in each direction; got %u, an odd number",
+         r->name, micro);
+  else
+    diag(c, E_PLAN, where,
+         "%s runs pairs of microbatches, half of them in each direction; got %u, not a multiple of %u",
+         r->name, micro, r->multiple);
+  if (r->multiple == 2 || !below)
+    diag_hint(c, "mb=%u", above);
+  else
+    diag_hint(c, "mb=%u or mb=%u", below, above);
+  return false;
+}
+
 static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc where) {
   const char *zero = !s->places ? "places" : !s->chunks ? "chunks" : !s->micro ? "microbatches" : NULL;
   if (zero) {
@@ -326,12 +347,7 @@ static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc wh
     diag_hint(c, "pp=%u or pp=%u", s->places + 1, s->places > 1 ? s->places - 1 : 2);
     return false;
   }
-  if (r->placement == PLACED_BOTH && s->micro % 2) {
-    diag(c, E_PLAN, where, "%s runs half of the microbatches in each direction; got %u, an odd number",
-         r->name, s->micro);
-    diag_hint(c, "mb=%u", s->micro + 1);
-    return false;
-  }
+  if (s->micro % r->multiple && !refuse_multiple(c, r, s->micro, where)) return false;
   if (sched_is_asynchronous(r) && !check_versions(c, r, s, where)) return false;
   u64 stages = sched_nstages(r, s->places, s->chunks),
       each = 1 + (s->backward ? 1 + (r->split != SPLIT_NO) : 0),
@@ -411,11 +427,16 @@ static void set_tasks(arena *a, u32 row, const sched_shape *shape, sched *s) {
   const u32 n = tasks_of_place(row, shape);
   sched_task *t = NEWN(a, sched_task, (size_t)n * s->nplaces);
   sched_seq *seq = NEWN(a, sched_seq, s->nplaces);
+  s->seq = seq;
+  if (rows[row].fill_all) {
+    rows[row].fill_all(shape, t);
+    for (u32 r = 0; r < s->nplaces; r++) seq[r] = (sched_seq){n, t + (size_t)n * r};
+    return;
+  }
   for (u32 r = 0; r < s->nplaces; r++) {
     seq[r] = fill_place(row, shape, r, t);
     t += seq[r].n;
   }
-  s->seq = seq;
 }
 
 void sched_set_micro(arena *a, sched *s, const u32 *micro) {
@@ -525,7 +546,7 @@ static sched *form_of(ctx *c, arena *a, const char *name, const sched_shape *giv
                       sched_shape *filled) {
   const u32 row = *of = row_number(name);
   if (row == COUNT_OF(rows)) {
-    unknown_name(c, name, where);
+    unknown_schedule(c, name, where);
     return NULL;
   }
   const sched_row *r = &rows[row].row;
@@ -565,13 +586,13 @@ u64 sched_make_key(ctx *c, const char *name, const sched_shape *given, loc where
   sched_shape shape;
   u32 row;
   sched *s = form_of(c, a, name, given, where, &row, &shape);
-  const bool tried = s && may_deadlock(&rows[row].row, &shape);
-  if (tried) set_tasks(a, row, &shape, s);
-  bool ok = s && (!tried || check_groups(c, &rows[row].row, &shape, where, s));
+  const bool whole = s && (rows[row].fill_all || may_deadlock(&rows[row].row, &shape));
+  if (whole) set_tasks(a, row, &shape, s);
+  bool ok = s && (!whole || check_groups(c, &rows[row].row, &shape, where, s));
   u64 h = ok ? hash_form(s) : 0;
-  sched_task *v = ok && !tried ? NEWN(a, sched_task, tasks_of_place(row, &shape)) : NULL;
+  sched_task *v = ok && !whole ? NEWN(a, sched_task, tasks_of_place(row, &shape)) : NULL;
   for (u32 p = 0; ok && p < s->nplaces; p++) {
-    const sched_seq seq = tried ? s->seq[p] : fill_place(row, &shape, p, v);
+    const sched_seq seq = whole ? s->seq[p] : fill_place(row, &shape, p, v);
     each(arg, &seq);
     h = hash_step(h, hash_seq(&seq));
   }

@@ -104,6 +104,8 @@ typedef struct {
   bool paired;   // pairs of a row run at once; else one task after the other
   u32 nedges;    // 0: a chain
   const sched_edge *edge;
+  // Of the stages, for rows whose order is made for them (zb-1p, zb-2p); NULL: F, I and W take 1 each, and sends nothing
+  const struct sched_costs *times;
 } sched_shape;
 bool sched_shape_same(const sched_shape *x, const sched_shape *y);
 u64 sched_shape_hash(const sched_shape *x);
@@ -134,6 +136,7 @@ typedef struct {
   bool idle_inference;       // without backward: differs from the rows before it
   sched_placement placement; // of its stages
   u32 least;                 // microbatches for each place, at least
+  u32 multiple;              // microbatches of a step are one of this
   sched_weights weights;
   sched_ahead ahead;
 } sched_row;
@@ -271,7 +274,7 @@ typedef struct {
 bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], loc where, sched_times *out);
 // The same where stages differ. What a stage makes, and the gradient of it, reaches stages that lie on none of its
 // places `send` after its end; meanwhile both ends go on.
-typedef struct {
+typedef struct sched_costs {
   const u64 *task[TASK_KINDS]; // by stage
   const u64 *send;             // by stage
   const u64 *memory;           // by stage: of one activation, on every place of the stage
@@ -297,6 +300,7 @@ typedef struct {
 // A table with a line for every stage (docs/schedules.md). False and diagnostics E_STAGES at line and column.
 bool sched_stages_read(ctx *c, arena *a, const char *path, sched_stages *out);
 bool sched_stages_parse(ctx *c, arena *a, sym file, const char *text, size_t n, sched_stages *out);
+void sched_stages_print(const sched_stages *s, strbuf *out); // reads back equal
 bool sched_amount(const char *text, size_t n, u64 *out); // "2.5": millionths; false: not that, or over 1e8
 
 typedef struct {
@@ -327,4 +331,8 @@ typedef struct {
 } sched_synthesis;
 // False and diagnostics: E_STAGES where one microbatch does not fit, at its stage; E_LIMIT.
 bool sched_synthesize(ctx *c, arena *a, const sched_stages *of, const sched_aims *aims, sched_synthesis *out);
+// The schedule of a row for these stages, made for their times where rows are, and when it runs; nothing else of *out is set.
+// False and a diagnostic: there is no such row, or it has none for these stages (E_STAGES).
+bool sched_row_on_stages(ctx *c, arena *a, const char *name, const sched_stages *of, u32 micro,
+                         sched_synthesis *out);
 #endif

@@ -1,4 +1,4 @@
-// stage_times.c - reads times of stages: a CSV file with a line for every stage.
+// stage_times.c - reads times of stages, and prints them: a CSV file with a line for every stage.
 #include "sched/internal.h"
 #include <stdlib.h>
 
@@ -362,4 +362,35 @@ bool sched_stages_read(ctx *c, arena *a, const char *path, sched_stages *out) {
   const bool ok = sched_stages_parse(c, a, sym_of(c, path), (const char *)f.data, f.size, out);
   file_unmap(&f);
   return ok;
+}
+
+// ---- printing -----------------------------------------------------------------------------------------
+static void put_amount(strbuf *out, u64 millionths) {
+  const u64 unit = 1000 * 1000;
+  sb_fmt(out, ",%llu", (unsigned long long)(millionths / unit));
+  if (!(millionths % unit)) return;
+  char part[8];
+  snprintf(part, sizeof part, "%06llu", (unsigned long long)(millionths % unit));
+  u32 n = 6;
+  while (part[n - 1] == '0') n--;
+  sb_fmt(out, ".%.*s", (int)n, part);
+}
+
+static void put_list(strbuf *out, u32 number, bool first) { sb_fmt(out, "%s%u", first ? "," : "+", number); }
+
+void sched_stages_print(const sched_stages *s, strbuf *out) {
+  const sched_costs *c = &s->cost;
+  sb_put(out, "stage,forward_us,input_us,weight_us,memory,places,after,send_us\n");
+  for (u32 k = 0; k < s->nstages; k++) {
+    bool first = true;
+    sb_fmt(out, "%u", k);
+    put_amount(out, c->task[TASK_F][k]), put_amount(out, c->task[TASK_I][k]);
+    put_amount(out, c->task[TASK_W][k]), put_amount(out, c->memory[k]);
+    for (u32 i = 0; i < s->at[k].n; i++) put_list(out, s->at[k].v[i], !i);
+    for (u32 i = 0; i < s->nedges; i++)
+      if (s->edge[i].to == k) put_list(out, s->edge[i].from, first), first = false;
+    if (first) sb_char(out, ',');
+    put_amount(out, c->send[k]);
+    sb_char(out, '\n');
+  }
 }

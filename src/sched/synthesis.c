@@ -67,25 +67,26 @@ static bool within(const search *s, const sched_times *t) {
 }
 
 // The row's schedule of these stages; NULL and why there is none.
-static const sched *row_schedule(search *s, const sched_row *row, const char **why) {
-  const sched_stages *of = s->of;
+static const sched *row_schedule(ctx *c, arena *a, const sched_stages *of, u32 micro, const sched_row *row,
+                                 const char **why) {
   const u32 own = of->nstages - MIN(sched_nwide(row), of->nstages), chunks = own / of->nplaces;
   sched_shape shape = {.places = of->nplaces,
                        .chunks = chunks,
-                       .micro = s->aims->micro,
+                       .micro = micro,
                        .backward = true,
                        .nedges = of->nedges,
-                       .edge = of->edge};
+                       .edge = of->edge,
+                       .times = &of->cost};
   if (sched_passes(row) > 1) return *why = "several passes of the forward", NULL;
   if (sched_nwide(row) && own != of->nplaces) return *why = "a first and a last stage on all places", NULL;
   if (!chunks || own % of->nplaces) return *why = "as many stages on every place", NULL;
   if (row->chunks == 1 && chunks > 1) return *why = "one stage on every place", NULL;
   if (row->chunks > 1 && chunks != row->chunks) return *why = "two stages on every place", NULL;
-  const u32 before = diag_count(s->c);
-  const sched *x = sched_make_on(s->c, s->a, row->name, &shape, (loc){0}, of->nedges, of->edge);
+  const u32 before = diag_count(c);
+  const sched *x = sched_make_on(c, a, row->name, &shape, (loc){0}, of->nedges, of->edge);
   if (x && !sched_runs(x, NULL)) return *why = "deadlocks", NULL;
-  if (!x) *why = arena_strdup(s->a, diag_get(s->c, before).message);
-  diag_truncate(s->c, before);
+  if (!x) *why = arena_strdup(a, diag_get(c, before).message);
+  diag_truncate(c, before);
   if (!x) return NULL;
   if (x->nreplicas > 1) return *why = "a second replica of the model", NULL;
   if (!same_places(x, of)) return *why = "stages on other places", NULL;
@@ -102,7 +103,7 @@ static void try_rows(search *s, sched_synthesis *out) {
     sched_line line;
     row = sched_row_of(i);
     r->name = row->name;
-    r->s = row_schedule(s, row, &r->why);
+    r->s = row_schedule(s->c, s->a, s->of, s->aims->micro, row, &r->why);
     if (!r->s) continue;
     const bool ok = sched_time_of(s->c, s->a, r->s, &s->of->cost, (loc){0}, &r->t) &&
                     sched_merge(s->c, s->x.a, r->s, NULL, (loc){0}, &line);
@@ -279,4 +280,21 @@ bool sched_synthesize(ctx *c, arena *a, const sched_stages *of, const sched_aims
   const bool ok = sched_time_of(c, a, out->s, &of->cost, (loc){0}, &out->t);
   arena_free(tmp);
   return ok;
+}
+
+bool sched_row_on_stages(ctx *c, arena *a, const char *name, const sched_stages *of, u32 micro,
+                         sched_synthesis *out) {
+  const sched_row *row = sched_row_find(name);
+  const char *why = NULL;
+  *out = (sched_synthesis){0};
+  if (!row) {
+    unknown_schedule(c, name, (loc){0});
+    return false;
+  }
+  if (sched_is_asynchronous(row)) why = "it updates weights between tasks";
+  if (!why) out->s = row_schedule(c, a, of, micro, row, &why);
+  if (out->s) return sched_time_of(c, a, out->s, &of->cost, (loc){0}, &out->t);
+  diag(c, E_STAGES, of->where[0], "no %s of these %u stages on %u places: %s", row->name, of->nstages,
+       of->nplaces, why);
+  return false;
 }

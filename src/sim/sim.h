@@ -427,6 +427,13 @@ const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *
 // The same stages with so many microbatches of every replica; NULL: the probe has another number of one for them.
 const sim_stages *sim_stages_dealt(arena *a, const sim_stages *st, const u32 *micro);
 u32 sim_stages_classes(const sim_stages *st); // rank classes of a place
+// By stage of one replica: what each kind of task takes from when all that it waits for is there to the end of its last
+// rank, 0 of kinds that it does not run (where I and W are two tasks, B is both); how long what it makes, or the gradient of
+// that, is on its way to another stage; what a rank has of a microbatch between forward and backward, at the most.
+typedef struct {
+  i64 task_ps[TASK_KINDS], send_ps, activation_bytes;
+} sim_stage_cost;
+void sim_stages_costs(const sim_stages *st, sim_stage_cost *out);
 // How long the busiest rank works in a step, whatever the order of tasks: what no line of these stages beats.
 i64 sim_stages_busiest(const sim_stages *st, arena *tmp);
 // A line of n steps, in which every task comes after what it needs, compiled for stages of that form: places,

@@ -466,7 +466,8 @@ TEST(sched_rows_at_random) {
                          .paired = few(2)};
     if (few(8)) shape.micro = MAX(shape.micro, r->least * shape.places);
     if (sched_replicas(r) > 1 && few(8)) {
-      shape.places += shape.places % 2, shape.micro += shape.micro % 2;
+      shape.places += shape.places % 2,
+          shape.micro += (r->multiple - shape.micro % r->multiple) % r->multiple;
       shape.micro = MAX(shape.micro, r->least * shape.places);
     }
     const sched *s = sched_make(c, a, r->name, &shape, (loc){0});

@@ -198,8 +198,9 @@ static bool run_search(plans_model *m, arena *a, const machine *on, const char *
   return ok;
 }
 
-// Legal swaps of a row, as files; how many there are.
+// Legal swaps of a row, each another one, as files; how many there are.
 static u32 write_swaps(arena *a, const sched *row) {
+  const char *texts[SEARCHED];
   u32 n = 0;
   for (u32 k = 0; k < 100 && n < SEARCHED; k++) {
     sched_seq *seq = copy_seqs(a, row->nplaces, row->seq);
@@ -209,8 +210,13 @@ static u32 write_swaps(arena *a, const sched *row) {
     u64 makespan;
     if (!mutate(seq, p, i, MUT_SWAP, row)) continue;
     const figures f = as_listed(a, row->nplaces, seq);
-    if (is_whole(&f) && pairs_well(&f) && simulate(a, &f, &makespan))
-      write_file(path_of(a, n++), text_of(a, &as));
+    if (!is_whole(&f) || !pairs_well(&f) || !simulate(a, &f, &makespan)) continue;
+    const char *text = text_of(a, &as);
+    u32 same = 0;
+    while (same < n && strcmp(texts[same], text)) same++;
+    if (same < n) continue; // one of two equal plans is not simulated
+    texts[n] = text;
+    write_file(path_of(a, n++), text);
   }
   return n;
 }

@@ -42,7 +42,7 @@ static strategy random_strategy(u64 *rng, bool train) {
   if (!s.offload.n) s.prefetch = choice_default(CHOICE_prefetch);
   if (sched_passes(sched_row_of(s.schedule.n)) > 1)
     s.schedule = choice_default(CHOICE_schedule); // the model has none
-  if (sched_replicas(sched_row_of(s.schedule.n)) > 1) s.mb.n = 2;
+  if (sched_replicas(sched_row_of(s.schedule.n)) > 1) s.mb.n = sched_row_of(s.schedule.n)->multiple;
   s.mb.n = MAX(s.mb.n, sched_row_of(s.schedule.n)->least * s.pp.n);
   if (s.zero.n > 1 || s.sync.n || s.offload.n || s.dp.n == 1 || !train ||
       sched_replicas(sched_row_of(s.schedule.n)) > 1 || sched_row_of(s.schedule.n)->weights != WEIGHTS_ONE)

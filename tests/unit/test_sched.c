@@ -354,6 +354,33 @@ static figures figures_of(const char *name, u32 P, u32 v, u32 K, double f, doubl
   CHECK_MSG((x).idle == (idle_is) && (x).live == (live_is), "P%u K%u: idle %g, not %g; live %u, not %u", P,  \
             K, (x).idle, (double)(idle_is), (x).live, (u32)(live_is))
 
+// With backwards of two forwards there are bubbles between the units of chimera, and none where a place runs two forwards
+// in a row: every microbatch more costs P - 2 forwards for P of them there, and nothing here. A place keeps twice as many,
+// of which two are what one was.
+TEST(sched_chimera_double) {
+  for (u32 P = 2; P <= 12; P += 2)
+    for (u32 K = 2 * P; K <= 8 * P; K += 2 * P) {
+      bed b = bed_new();
+      const sched *s = made(&b, "chimera-double", P, 1, K, true);
+      const prices p = prices_of(1, 1, 1, 1);
+      const played x = play(&b, s, &p);
+      REQUIRE(sched_check(b.c, s, (loc){0}, NULL));
+      CHECK_EQ_I64((i64)x.makespan, 3 * K + 3 * (P / 2 - 1));
+      CHECK_EQ_I64((i64)figures_of("chimera", P, 1, K, 1, 1, 1, false).idle, (P - 2) * (K / P + 1));
+      for (u32 q = 0; q < P; q++) {
+        CHECK_MSG(x.peak[q] >= 3 * P / 2 + 1 && x.peak[q] <= 2 * P, "P%u K%u place %u: %u", P, K, q,
+                  x.peak[q]);
+        for (u32 i = 0; i < s->seq[q].n; i++) { // an even one, then the odd one of its pair
+          const sched_task *t = &s->seq[q].v[i], *pair = t + 1;
+          if (t->kind != TASK_F || t->mb % 2) continue;
+          CHECK(i + 1 < s->seq[q].n && pair->kind == TASK_F && pair->replica == t->replica &&
+                pair->mb == t->mb + 1);
+        }
+      }
+      bed_free(&b);
+    }
+}
+
 // The first place begins all other places late by a forward each. V-Half repeats one block of six steps without a
 // change at either end, which is half a step for each place more than half of what 1F1B idles.
 TEST(sched_in_a_v) {
@@ -366,6 +393,19 @@ TEST(sched_in_a_v) {
       x = figures_of("zb-v-min", P, 2, K, 1, 1, 1, false);
       CHECK_FIGURES(x, P % 3 ? 4 * P - 5 : 4 * P - 3, (P + 1) / 3 * 2 + 2, P, K);
     }
+}
+
+// Every third place has two fewer where P is 3k + 2.
+TEST(sched_v_min_by_place) {
+  for (u32 P = 2; P <= 16; P++) {
+    bed b = bed_new();
+    const sched *s = made(&b, "zb-v-min", P, 2, 4 * P, true);
+    const prices p = prices_of(1, 1, 1, 1);
+    const played x = play(&b, s, &p);
+    for (u32 q = 0; q < P; q++)
+      CHECK_EQ_I64(x.peak[q], (P + 1) / 3 * 2 + 2 - (P % 3 == 2 && q % 3 == 0 ? 2 : 0));
+    bed_free(&b);
+  }
 }
 
 // DualPipe's own figure, F&B being as long as F and B: (PP/2 - 1)(F&B + B - 3W) on PP stages, and PP + 1 activations. It
@@ -480,7 +520,7 @@ TEST(sched_names) {
   static const char *const name[][2] = {
       {"GPipe", "gpipe"},          {"Schedule1F1B", "1f1b"},           {"dapple", "1f1b"},
       {"PipeDream-Flush", "1f1b"}, {"Interleaved1F1B", "interleaved"}, {"LoopedBFS", "bfs"},
-      {"ZB1P", "zb-h1"},           {"InterleavedZeroBubble", "zb-h1"}};
+      {"ZB1P", "zb-1p"},           {"InterleavedZeroBubble", "zb-h1"}, {"zb2p", "zb-2p"}};
   for (u32 k = 0; k < COUNT_OF(name); k++) {
     const sched_row *r = sched_row_find(name[k][0]);
     CHECK_MSG(r && !strcmp(r->name, name[k][1]), "%s", name[k][0]);
@@ -520,11 +560,15 @@ TEST(sched_buffers) {
     const char *name;
     u32 chunks, depth;
     bool rendezvous;
-  } row[] = {{"gpipe", 1, 1, true},      {"1f1b", 1, 1, false},     {"interleaved", 2, 1, false},
-             {"bfs", 1, 1, true},        {"bfs", 2, 4, false},      {"zb-h1", 1, 1, false},
-             {"zb-h1", 2, 2, false},     {"zb-h2", 1, 1, false},    {"zb-v", 2, 1, false},
-             {"zb-v-half", 2, 1, false}, {"zb-v-min", 2, 1, false}, {"dualpipev", 2, 1, false},
-             {"dualpipe", 1, 1, false},  {"gems", 1, 1, true}};
+  } row[] = {{"gpipe", 1, 1, true},        {"1f1b", 1, 1, false},
+             {"interleaved", 2, 1, false}, {"bfs", 1, 1, true},
+             {"bfs", 2, 4, false},         {"zb-h1", 1, 1, false},
+             {"zb-h1", 2, 2, false},       {"zb-h2", 1, 1, false},
+             {"zb-v", 2, 1, false},        {"zb-v-half", 2, 1, false},
+             {"zb-v-min", 2, 1, false},    {"dualpipev", 2, 1, false},
+             {"dualpipe", 1, 1, false},    {"gems", 1, 1, true},
+             {"chimera", 1, 1, false},     {"chimera-double", 1, 2, false},
+             {"zb-1p", 1, 1, false},       {"zb-2p", 1, 1, false}};
   bed b = bed_new();
   for (u32 k = 0; k < COUNT_OF(row); k++) {
     const sched *s = made(&b, row[k].name, 4, row[k].chunks, 16, true);
@@ -556,11 +600,11 @@ TEST(sched_pictures) {
   static const struct {
     const char *name;
     u32 places, chunks, micro;
-  } drawn[] = {{"gpipe", 4, 1, 6},     {"1f1b", 4, 1, 6},        {"zb-h1", 4, 1, 6},
-               {"bfs", 3, 2, 6},       {"interleaved", 3, 2, 6}, {"zb-h1", 3, 2, 6},
-               {"chimera", 4, 1, 8},   {"zb-h2", 4, 1, 8},       {"zb-v", 4, 2, 8},
-               {"zb-v-half", 4, 2, 6}, {"zb-v-min", 4, 2, 6},    {"dualpipev", 4, 2, 8},
-               {"dualpipe", 4, 1, 8},  {"gems", 4, 1, 4}};
+  } drawn[] = {
+      {"gpipe", 4, 1, 6},       {"1f1b", 4, 1, 6},      {"zb-h1", 4, 1, 6},           {"bfs", 3, 2, 6},
+      {"interleaved", 3, 2, 6}, {"zb-h1", 3, 2, 6},     {"chimera", 4, 1, 8},         {"zb-h2", 4, 1, 8},
+      {"zb-v", 4, 2, 8},        {"zb-v-half", 4, 2, 6}, {"zb-v-min", 4, 2, 6},        {"dualpipev", 4, 2, 8},
+      {"dualpipe", 4, 1, 8},    {"gems", 4, 1, 4},      {"chimera-double", 4, 1, 16}, {"zb-2p", 4, 1, 8}};
   bed b = bed_new();
   const char *page = read_text(&b, "docs/schedules.md");
   for (u32 k = 0; k < COUNT_OF(drawn); k++) {

@@ -175,3 +175,50 @@ TEST(schedule_files_say_whether_ends_lie_on_all_places) {
   arena_free(b.a);
   ctx_free(b.c);
 }
+
+// ---- times of stages (plan_stage_times) -------------------------------------------------------------------
+static const plan *trained(bed *b, const char *line) {
+  strategy_set *said = NEW(b->a, strategy_set);
+  hybrid_opts o = {.said = said, .train = true};
+  bool ok = strategy_parse(b->c, b->a, line, said) && strategy_one(b->c, said, &o.s);
+  return ok ? policy_hybrid(b->pl, b->a, &o) : NULL;
+}
+
+// In a pipeline whose sends do not follow each other closely a step is what its stages take in the order of the plan, and
+// what comes after the tasks: to the picosecond the same whatever the order.
+TEST(stages_have_times) {
+  static const char *const name[] = {"zb-h1", "zb-h2", "zb-1p", "zb-2p"};
+  bed b = {.c = ctx_new(), .a = arena_new()};
+  b.p = front_load(b.c, "mlp-xs:layers=8", &(front_opts){.batch = 64, .loss = true});
+  REQUIRE(b.p);
+  b.pl = planner_new(b.p);
+  machine *m = machine_load(b.c, b.a, "4x1 v100 ib=100Gb/s");
+  REQUIRE(m);
+  cost_model *k = cost_model_new(b.c, b.a, m, &(cost_opts){0});
+  i64 after = 0;
+  for (u32 i = 0; i < COUNT_OF(name); i++) {
+    const plan *pn = trained(&b, arena_printf(b.a, "pp=4 mb=8 schedule=%s", name[i]));
+    sched_stages of;
+    sim_pipe_result r;
+    sched_times t;
+    REQUIRE(pn && plan_stage_times(b.pl, pn, k, b.a, &of));
+    REQUIRE(plan_price_stages(b.pl, pn, k, b.a, &(sim_opts){.mode = SIM_FOLDED}, &r));
+    const sched *s = sched_make(
+        b.c, b.a, name[i], &(sched_shape){.places = 4, .chunks = 1, .micro = 8, .backward = true}, (loc){0});
+    REQUIRE(s && sched_time_of(b.c, b.a, s, &of.cost, (loc){0}, &t));
+    if (!i) after = r.makespan_ps - (i64)t.makespan;
+    CHECK_EQ_I64(r.makespan_ps - (i64)t.makespan, after);
+    CHECK(after > 0 && after < (i64)of.cost.task[TASK_W][0]);
+    CHECK(of.nstages == 4 && of.nplaces == 4 && of.nedges == 3 && !of.cost.task[TASK_I][0]);
+    strbuf text = {.a = b.a};
+    sched_stages again;
+    sched_stages_print(&of, &text);
+    REQUIRE(sched_stages_parse(b.c, b.a, sym_of(b.c, "again.csv"), sb_str(&text), text.n, &again));
+    for (u32 q = 0; q < 4; q++) {
+      CHECK(again.at[q].n == 1 && again.at[q].v[0] == q && again.cost.memory[q] == of.cost.memory[q]);
+      CHECK(again.cost.send[q] == of.cost.send[q]);
+      for (u32 kind = 0; kind < TASK_KINDS; kind++) CHECK(again.cost.task[kind][q] == of.cost.task[kind][q]);
+    }
+  }
+  close_bed(&b);
+}

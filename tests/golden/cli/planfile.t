@@ -183,7 +183,7 @@ error[E0501]: unknown schedule `2f2b`
   18 | schedule: 2f2b
      |           ^
   hint: did you mean `schedule: 1f1b`?
-  hint: known schedules: gpipe 1f1b interleaved bfs zb-h1 zb-h2 zb-v zb-v-half zb-v-min dualpipev chimera dualpipe gems interlaced interlaced-block 3f1b pipedream pipedream-2bw
+  hint: known schedules: gpipe 1f1b interleaved bfs zb-h1 zb-h2 zb-1p zb-2p zb-v zb-v-half zb-v-min dualpipev chimera chimera-double dualpipe gems interlaced interlaced-block 3f1b pipedream pipedream-2bw
 [1]
 $ sed 's/^schedule: gpipe/group: 2/' ok.plan >t.plan; heddle sim mlp-xs:layers=4 --batch 16 --plan t.plan --machine '1x2 v100'
 error[E0501]: `group` is for a `schedule`

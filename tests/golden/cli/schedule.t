@@ -193,7 +193,7 @@ error[E0501]: gpipe runs one chunk on each place; got 2
 [1]
 $ heddle schedule zbw --pp 2 --mb 2
 error[E0501]: unknown schedule 'zbw'
-  hint: did you mean schedule=zbv? There are gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream, pipedream-2bw
+  hint: did you mean schedule=zbv? There are gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-1p, zb-2p, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, chimera-double, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream, pipedream-2bw
 [1]
 ## stages in a V, and pairs
 $ heddle schedule zb-v --pp 4 --mb 8 | diff - examples/zbv.csv
@@ -565,6 +565,50 @@ $ heddle schedule chimera --pp 4 --mb 5
 error[E0501]: chimera runs half of the microbatches in each direction; got 5, an odd number
   hint: mb=6
 [1]
+$ heddle schedule backward-halving --pp 4 --mb 8 --picture
+schedule      backward-halving
+places        4
+stages        4
+microbatches  8
+time          27, where a forward of a stage takes 1 and a backward 2
+
+place 0  0 1 2 3 0'1'a'A'2'3'b'B'. a A c'C'b B d'D'c C . . d D
+place 1  . 0 1 0'1'2 3 2'3'a'A'a A b'B'b B c'C'c C d'D'd D . .
+place 2  . 0'1'0 1 2'3'2 3 a A a'A'b B b'B'c C c'C'd D d'D'. .
+place 3  0'1'2'3'0 1 a A 2 3 b B . a'A'c C b'B'd D c'C'. . d'D'
+
+place  stages  tasks  idle  bubble  activations
+    0  0 3        16     3  11.1 %            7
+    1  1 2        16     3  11.1 %            8
+    2  1 2        16     3  11.1 %            8
+    3  0 3        16     3  11.1 %            7
+$ heddle schedule chimera-double --pp 4 --mb 10
+error[E0501]: chimera-double runs pairs of microbatches, half of them in each direction; got 10, not a multiple of 4
+  hint: mb=8 or mb=12
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 48 --train --machine laptop --strategy "pp=2 mb=2 schedule=chimera-double"
+error[E0501]: chimera-double runs pairs of microbatches, half of them in each direction; got 2, not a multiple of 4
+  --> --strategy:1:11
+   1 | pp=2 mb=2 schedule=chimera-double
+     |           ^
+  hint: mb=4
+[1]
+$ heddle verify mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 mb=8 schedule=chimera-double" | head -7
+model      mlp-xs:layers=8
+plan       dp=1 tp=1 pp=4 mb=8 schedule=chimera-double
+results    17
+elements   4,194,305
+worst      9.48639e-13
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
+$ heddle verify mlp-xs:layers=8 --batch 64 --train --strategy "pp=4 mb=8 schedule=zb-2p" | head -7
+model      mlp-xs:layers=8
+plan       dp=1 tp=1 pp=4 mb=8 schedule=zb-2p
+results    17
+elements   4,194,305
+worst      7.83658e-13
+tolerance  1e-09
+verdict    equal: the plan computes what the model computes
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=4 v=2 schedule=chimera"
 error[E0501]: chimera runs one chunk on each place; got 2
   --> --strategy:1:11
@@ -709,7 +753,7 @@ error[E0509]: schedule: unknown value 'mine.cvs'
   --> --strategy:1:15
    1 | pp=2 schedule=mine.cvs
      |               ^
-  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream or pipedream-2bw, or a file whose name ends in .csv
+  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-1p, zb-2p, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, chimera-double, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream or pipedream-2bw, or a file whose name ends in .csv
 [2]
 $ for b in 1B0 1I0,1W0; do printf "0F0,0F1,0B0,0B1\n1F0,1F1,$b,1I1,1W1\n" > mixed.csv; heddle sim mlp-xs:layers=4,hidden=512 --batch 64 --train --machine "1x2 v100" --strategy "pp=2 mb=2 schedule=mixed.csv" | grep "time per step"; heddle plan mlp-xs:layers=4,hidden=512 --batch 64 --train --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=2 recompute=none schedule=mixed.csv" | grep "^1"; done
 time per step   393.2 us

@@ -17,11 +17,14 @@ interleaved       357.0 us  26.6 %       7  no    over the limit
 bfs               371.0 us  29.4 %      12  no    over the limit
 zb-h1             324.0 us  19.1 %       6  no    over the limit
 zb-h2             313.0 us  16.3 %    10.5  no    over the limit
+zb-1p             313.0 us  16.3 %       6  no    over the limit
+zb-2p             313.0 us  16.3 %      12  no    over the limit
 zb-v                                              two stages on every place
 zb-v-half                                         two stages on every place
 zb-v-min                                          two stages on every place
 dualpipev                                         two stages on every place
 chimera                                           a second replica of the model
+chimera-double                                    a second replica of the model
 dualpipe                                          a second replica of the model
 gems                                              a second replica of the model
 interlaced                                        a first and a last stage on all places
@@ -65,11 +68,14 @@ interleaved       36.00 us  50.0 %       4  yes
 bfs               36.00 us  50.0 %       4  yes
 zb-h1             36.00 us  50.0 %       3  yes
 zb-h2             36.00 us  50.0 %       4  yes
+zb-1p             36.00 us  50.0 %       3  yes
+zb-2p             36.00 us  50.0 %       4  yes
 zb-v                                              two stages on every place
 zb-v-half                                         two stages on every place
 zb-v-min                                          two stages on every place
 dualpipev                                         two stages on every place
 chimera                                           chimera needs an even number of places; got 3
+chimera-double                                    chimera-double needs an even number of places; got 3
 dualpipe                                          dualpipe needs 2 microbatches for each place; got 4 for 3 places
 gems                                              gems needs an even number of places; got 3
 interlaced                                        a first and a last stage on all places
@@ -101,11 +107,14 @@ $ heddle schedule --stages chain.csv --mb 4 --memory 1 --json
     {"schedule": "bfs", "time_ps": 36000000, "bubble": 0.5, "memory": 4, "fits": false, "why": "over the limit"},
     {"schedule": "zb-h1", "time_ps": 36000000, "bubble": 0.5, "memory": 3, "fits": false, "why": "over the limit"},
     {"schedule": "zb-h2", "time_ps": 36000000, "bubble": 0.5, "memory": 4, "fits": false, "why": "over the limit"},
+    {"schedule": "zb-1p", "time_ps": 36000000, "bubble": 0.5, "memory": 3, "fits": false, "why": "over the limit"},
+    {"schedule": "zb-2p", "time_ps": 36000000, "bubble": 0.5, "memory": 4, "fits": false, "why": "over the limit"},
     {"schedule": "zb-v", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "two stages on every place"},
     {"schedule": "zb-v-half", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "two stages on every place"},
     {"schedule": "zb-v-min", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "two stages on every place"},
     {"schedule": "dualpipev", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "two stages on every place"},
     {"schedule": "chimera", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "chimera needs an even number of places; got 3"},
+    {"schedule": "chimera-double", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "chimera-double needs an even number of places; got 3"},
     {"schedule": "dualpipe", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "dualpipe needs 2 microbatches for each place; got 4 for 3 places"},
     {"schedule": "gems", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "gems needs an even number of places; got 3"},
     {"schedule": "interlaced", "time_ps": null, "bubble": null, "memory": null, "fits": null, "why": "a first and a last stage on all places"},
@@ -141,11 +150,14 @@ interleaved                                       stages on other places
 bfs                                               stages on other places
 zb-h1                                             stages on other places
 zb-h2                                             one stage on every place
+zb-1p                                             one stage on every place
+zb-2p                                             one stage on every place
 zb-v                                              stages on other places
 zb-v-half                                         stages on other places
 zb-v-min                                          stages on other places
 dualpipev                                         stages on other places
 chimera                                           one stage on every place
+chimera-double                                    one stage on every place
 dualpipe                                          one stage on every place
 gems                                              one stage on every place
 interlaced        36.00 us  11.1 %       3  no    over the limit
@@ -392,9 +404,16 @@ error[E0801]: --pp cannot be combined with --stages: the file says what there is
   hint: leave it out
 [2]
 $ heddle schedule 1f1b --stages chain.csv --mb 4
-error[E0801]: --stages finds a schedule; got 1f1b too
-  hint: leave out one of them
-[2]
+schedule      1f1b for chain.csv
+places        3
+stages        3
+microbatches  4
+time          36.00 us
+
+place  stages  tasks      idle  bubble  memory  activations
+    0  0           8  24.00 us  66.7 %       3            3
+    1  1           8  24.00 us  66.7 %       2            2
+    2  2           8  6.000 us  16.7 %       1            1
 $ heddle schedule 1f1b --mb 4 --pp 4 --memory 3
 error[E0801]: --memory applies to --stages only
   hint: add --stages FILE, or leave it out
