@@ -79,11 +79,12 @@ static bool is_tensor(const prog *p, const func_info *f, value v) {
   return !t->tuple && t->s.nd > 0;
 }
 
-// shard, send and all_gather of one value, one after the other.
-static bool is_parts_sent(const func_info *f, const instr *in) {
-  if (in + 2 >= f->body.v + f->body.n || in->op != OP_shard) return false;
-  return in[1].op == OP_send && opd_of(f, &in[1], 0) == in->res && in[2].op == OP_all_gather &&
-         in[2].nopd == 1 && opd_of(f, &in[2], 0) == in[1].res;
+// The all_gather that alone reads what a send brings, a part of what every member of the source has; NULL: there is none.
+static const instr *gather_of(const func_info *f, const uses *u, const instr *send) {
+  if (send->op != OP_send || u->begin[send->res] + 1 != u->begin[send->res + 1]) return NULL;
+  const u32 reader = u->use[u->begin[send->res]];
+  const instr *in = reader ? &f->body.v[reader - 1] : NULL;
+  return in && in->op == OP_all_gather && in->nopd == 1 ? in : NULL;
 }
 
 static bool has_fate(const fate *x) { return x->reduce || x->out; }
@@ -152,6 +153,7 @@ static void copy_instr(rewrite *w, const func_info *f, const instr *in, site at,
 // operator in DistIR.
 static void copy_body(rewrite *w, func fn, site at, value *id, fate *fates, u32 depth) {
   const func_info *f = func_get(w->p, fn);
+  const uses u = func_uses(w->a, f);
   for (u32 k = 0; k < f->body.n; k++) {
     const instr *in = &f->body.v[k];
     if (in->op == OP_all_reduce && in->nopd == 1 && (in->flags | at.flags) & INSTR_BACKWARD)
@@ -161,13 +163,13 @@ static void copy_body(rewrite *w, func fn, site at, value *id, fate *fates, u32 
   for (u32 k = 0; k < f->body.n; k++) {
     const instr *in = &f->body.v[k];
     if (in->op != OP_einsum) put_pieces(w, at);
-    if (in->op == OP_all_reduce && id[in->res]) continue;
+    if ((in->op == OP_all_reduce || in->op == OP_all_gather) && id[in->res]) continue;
+    const instr *gather = gather_of(f, &u, in);
     if (opens(w, in, at, fates, depth))
       open_call(w, f, in, at, id, fates, depth);
-    else if (is_parts_sent(f, in)) {
-      value whole = id[opd_of(f, in, 0)];
-      id[in[2].res] = put(w, at, &in[1], &whole, 1, &f->values.v[in[2].res].ty, 1);
-      k += 2;
+    else if (gather) {
+      const value whole = id[opd_of(f, in, 0)];
+      id[gather->res] = put(w, at, in, &whole, 1, &f->values.v[gather->res].ty, 1);
     } else if (!depth && in->op == OP_join && fates[opd_of(f, in, 0)].out)
       id[in->res] = w->outs.v[fates[opd_of(f, in, 0)].out - 1].all;
     else

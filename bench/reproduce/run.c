@@ -53,12 +53,14 @@ outcome run_plan(setting *x, plan *pn) {
   sim_result r;
   if (p && sim_run(x->c, a, p, x->k, &(sim_opts){.mode = SIM_FOLDED, .split = true}, &r)) {
     out = (outcome){.ok = true, .s = (double)r.makespan_ps * 1e-12, .peak_bytes = (double)r.peak_bytes};
+    out.host_bytes = (double)sim_host_memory(&r, x->m).bytes;
     shares_of(x->m, &r, &out);
     for (u32 k = 0; k < r.nsplit; k++)
       if (r.split[k].kind == SPLIT_COMM && !strcmp(r.split[k].over, "tp"))
         out.bridge += r.split[k].ps / (double)r.makespan_ps;
     out.fits = sim_fits(p, x->m, &r, NULL, NULL);
   }
+  fflush(stdout); // what is said of a plan stands where it was tried
   if (!out.ok) fputs(diag_render(x->c, a), stderr);
   diag_clear(x->c);
   prog_free(p);

@@ -29,8 +29,8 @@ void setting_open(setting *x, const setting_opts *o); // ends the program if the
 void setting_close(setting *x);
 
 typedef struct {
-  bool ok, fits; // ok: there is such a plan
-  double s, peak_bytes;
+  bool ok, fits;                    // ok: there is such a plan
+  double s, peak_bytes, host_bytes; // of the fullest rank, of the fullest node's host
   // Parts of the step, means over the ranks of each kind of device: computing, and communicating instead
   double computes[RUN_KINDS], communicates[RUN_KINDS];
   double bridge;  // communicating over the axis tp: between a hybrid's two parts, and inside the second

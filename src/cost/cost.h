@@ -171,9 +171,9 @@ double cost_splits(const cost_model *k, u32 kind);
 // The slowest of the subgroups of g over some axes, all running at once: what a planner asks. -1 likewise.
 i64 cost_over(cost_model *k, const prog *p, group g, const u8 *axes, u32 naxes, opcode op, i64 bytes,
               dtype t);
-// The slowest of the transfers that move a tensor from one group to another, where a member holds from_bytes
-// and is to hold to_bytes. -1 likewise.
-i64 cost_between(cost_model *k, const prog *p, group from, group to, i64 from_bytes, i64 to_bytes, dtype t);
+// The slowest of the transfers that move a tensor from one group to another, every member of which is to hold
+// to_bytes. -1 likewise.
+i64 cost_between(cost_model *k, const prog *p, group from, group to, i64 to_bytes, dtype t);
 
 // ---- sharding patterns (patterns.c) ----------------------------------------------------------------------
 // What one application costs where it is split over ranks 0 .. ways - 1 of the machine.

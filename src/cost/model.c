@@ -239,24 +239,27 @@ static u32 collective_costs(cost_model *k, const site *s, bool uneven, i64 *ps) 
   return fold(ps, n);
 }
 
-// What passes between members of groups of nf and nt ranks when one holds `from` and is to hold `to` bytes.
-static i64 send_bytes(u32 nf, u32 nt, i64 from, i64 to) {
-  return nf == nt ? MAX(from, to) : MAX(to, (i64)ceil_div(to * nt, nf));
-}
+// What a member of the smaller of two groups of nf and nt ranks sends or receives in all, where every target is to hold
+// `to` bytes: who reads is sent its piece, however much of the tensor the sender has.
+static i64 send_bytes(u32 nf, u32 nt, i64 to) { return MAX(to, (i64)ceil_div(to * nt, nf)); }
 
 static group send_target(const site *s) {
   const type_info *r = site_result(s, 0);
   return r->g.i ? r->g : s->g;
 }
 
-// What member m of the source sends.
+// What member m of the source sends: the pieces of its targets, or its part of the piece of one, which waits for all of it.
 static i64 sent_bytes(const site *s, u32 m, bool uneven) {
   const group to = send_target(s);
   const u32 nf = group_get(s->p->sp, s->g)->nranks, nt = group_get(s->p->sp, to)->nranks;
+  const type_info *t = site_result(s, 0);
+  if (!uneven) return send_bytes(nf, nt, local_bytes(s, t, NULL));
   coords c;
-  const i64 from = local_bytes(s, site_operand(s, 0), coords_at(s, s->g, m, uneven, &c));
-  const coords *there = coords_at(s, to, (u32)((u64)m * nt / nf), uneven, &c);
-  return send_bytes(nf, nt, from, local_bytes(s, site_result(s, 0), there));
+  i64 bytes = 0;
+  u32 first = (u32)((u64)m * nt / nf), end = first + 1;
+  if (nf < nt) first = (u32)ceil_div((u64)m * nt, nf), end = (u32)ceil_div((u64)(m + 1) * nt, nf);
+  for (u32 j = first; j < end; j++) bytes += local_bytes(s, t, coords_at(s, to, j, true, &c));
+  return bytes;
 }
 
 static u32 send_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
@@ -509,7 +512,7 @@ i64 cost_comm(cost_model *k, opcode op, i64 bytes, const u32 *ranks, u32 n, dtyp
   for (u32 i = 0; i < n; i++)
     if (!on_machine(k, ranks[i], (loc){0})) return -1;
   if (op == OP_send)
-    machine_pairs(k->m, k->a, ranks, ranks + 1, 1, &placement);
+    machine_pairs(k->m, k->a, ranks, ranks + 1, 1, 1, &placement);
   else
     machine_placements(k->m, k->a, ranks, 1, n, &placement);
   return comm_event(k, ASKED_BY_PLANNER, op, t, bytes, placement_id(k, &placement), (loc){0}, &cost, NULL)
@@ -584,10 +587,10 @@ i64 cost_over(cost_model *k, const prog *p, group g, const u8 *axes, u32 naxes, 
   return s ? slowest(k, s, op, bytes, t) : -1;
 }
 
-i64 cost_between(cost_model *k, const prog *p, group from, group to, i64 from_bytes, i64 to_bytes, dtype t) {
+i64 cost_between(cost_model *k, const prog *p, group from, group to, i64 to_bytes, dtype t) {
   about(k, p);
   const seen_subgroups *s = transfers(k, from, to, (loc){0});
   if (!s) return -1;
   const u32 nf = group_get(p->sp, from)->nranks, nt = group_get(p->sp, to)->nranks;
-  return slowest(k, s, OP_send, send_bytes(nf, nt, from_bytes, to_bytes), t);
+  return slowest(k, s, OP_send, send_bytes(nf, nt, to_bytes), t);
 }

@@ -195,8 +195,9 @@ static double pair_time(const machine_placement *p) {
   return p->n < 2 ? 0 : p->nodes > 1 ? 1 / p->dev_bw : 1 / p->pair_bw;
 }
 
-// Member k to member k if they are equally many, else every member of the smaller group deals with its even
-// share of the larger. Of the transfers of one source the slowest counts.
+// Member k to member k if they are equally many, else every member of the smaller group deals with its even share of the
+// larger, one after the other: so as many are under way at a time as the smaller has members. Of the transfers of one
+// source the slowest counts.
 static seen_subgroups find_transfers(cost_model *k, group from, group to, bool keep) {
   const group_info *f = group_get(k->p->sp, from), *t = group_get(k->p->sp, to);
   const u32 n = MAX(f->nranks, t->nranks);
@@ -208,7 +209,7 @@ static seen_subgroups find_transfers(cost_model *k, group from, group to, bool k
     a[i] = f->ranks[(u64)i * f->nranks / n];
     b[i] = t->ranks[(u64)i * t->nranks / n];
   }
-  machine_pairs(k->m, k->a, a, b, n, found);
+  machine_pairs(k->m, k->a, a, b, n, MIN(f->nranks, t->nranks), found);
   for (u32 i = 0, next = 0; i < n; i++) {
     const u32 source = (u32)((u64)i * f->nranks / n);
     if (source == next)

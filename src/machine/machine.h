@@ -295,7 +295,8 @@ typedef struct {
 // subgroup s.
 void machine_placements(const machine *m, arena *scratch, const u32 *ranks, u32 nsub, u32 n,
                         machine_placement *out);
-// The placements of n transfers from[k] -> to[k] that run at once; n is 1 where both are the same rank.
-void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 *to, u32 n,
+// The placements of n transfers from[k] -> to[k], at_once of which run at a time, on all nodes in the same proportion; `n` of
+// a placement is 1 where both are the same rank.
+void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 *to, u32 n, u32 at_once,
                    machine_placement *out);
 #endif

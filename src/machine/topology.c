@@ -239,7 +239,7 @@ void machine_placements(const machine *m, arena *scratch, const u32 *ranks, u32 
   arena_release(scratch, mark);
 }
 
-void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 *to, u32 n,
+void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 *to, u32 n, u32 at_once,
                    machine_placement *out) {
   arena_mark_t mark = arena_mark(scratch);
   u32 *leaving = ZNEWN(scratch, u32, m->nnodes), *coming = ZNEWN(scratch, u32, m->nnodes);
@@ -248,6 +248,10 @@ void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 
     if (node_of(m, from[k]) == node_of(m, to[k])) continue;
     leaving[node_of(m, from[k])]++; // NICs carry both directions at full speed
     coming[node_of(m, to[k])]++;
+  }
+  for (u32 k = 0; k < m->nnodes; k++) {
+    leaving[k] = (u32)ceil_div((u64)leaving[k] * at_once, n);
+    coming[k] = (u32)ceil_div((u64)coming[k] * at_once, n);
   }
   for (u32 k = 0; k < n; k++) {
     const u32 a = from[k], b = to[k], pair[2] = {MIN(a, b), MAX(a, b)};

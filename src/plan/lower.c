@@ -15,6 +15,7 @@
 //
 // Elements are counted in the whole tensor, or in its piece of the point in time at hand. `part` and `join`
 // over space are `identity`: the rank holds the value already.
+#include "eval/eval.h"
 #include "plan/internal.h"
 
 typedef struct {
@@ -289,26 +290,26 @@ typedef struct {
   u32 op;
 } flow;
 
-// What member `to` of the target gets: from its own number where that has it all (sends), else every element
-// from the first who has it. The rule of docs/language.md, as the evaluator applies it.
+// What member `to` of the target gets: every element from the first who has it, in the order of send_giver (sends) or of
+// numbers. The rule of docs/design/numbers.md, as the evaluator applies it.
 static messages incoming(lowering *w, const flow *x, u32 to) {
   messages m = {0};
   u32 nf = members(w, x->fg), nd = x->from->s.nd, lead = 0, *offset = NULL;
   box want = box_of(w, x->to, x->tg, to);
   i64 left = box_size(&want, nd);
-  if (x->op == OP_send && nf == members(w, x->tg) && same_summand(w, x->from, x->fg, to, x->tg, to) &&
-      !box_new(w->a, &want, &(message){0, x->have[to]}, 1, nd)) {
-    *vec_push(w->a, &m) = (message){rank_of(w, x->fg, to), want};
-    return m;
-  }
   if (x->over) {
     offset = NEWN(w->a, u32, nf);
     lead = group_lead(w->s->sp, x->fg, to, x->over->u.axes, x->over->n);
     nf = group_offsets(w->s->sp, x->fg, x->over->u.axes, x->over->n, offset, nf);
   }
+  const bool sends = x->op == OP_send;
   const u32 own = x->op == OP_exchange; // what it has of its piece stays there
-  for (u32 k = 0; k < nf + own && left; k++) {
-    u32 from = k < own ? to : offset ? lead + offset[k - own] : k - own;
+  for (u32 k = 0; k < (sends ? send_givers(nf) : nf + own) && left; k++) {
+    const u32 from = sends     ? send_giver(nf, members(w, x->tg), to, k)
+                     : k < own ? to
+                     : offset  ? lead + offset[k - own]
+                               : k - own;
+    if (sends && from >= nf) continue;
     if (!offset && !same_summand(w, x->from, x->fg, from, x->tg, to)) continue;
     box b = box_meet(w->a, &want, &x->have[from], nd);
     i64 fresh = box_new(w->a, &b, m.v, m.n, nd);

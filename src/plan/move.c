@@ -83,18 +83,18 @@ static double gathering(const prog *p, const shape *s, group g, cost_model *k) {
   return priced(cost_over(k, p, g, axes, n, OP_all_gather, shape_bytes(s), s->t)) + 1;
 }
 
-// The cost model's view: member k to member k of groups of one size, else every member of the smaller deals
-// with an even share of the larger. Among the same ranks the cost model sees no link, so what moves there
-// costs as much as giving everybody everything.
+// The cost model's view: every member of the smaller group deals with its even share of the larger one's pieces, whatever
+// the source has of them. Among the same ranks the cost model sees no link, so what moves there costs as much as giving
+// everybody everything.
 static double sending(prog *p, const shape *s, group g, layout from, group to, layout into, cost_model *k) {
-  const i64 sent = local(p, s, from), got = local(p, s, into);
+  const i64 got = local(p, s, into);
   if (same_ranks(p, g, to)) {
     if (is_local(p, s, g, from, to, into)) return !k;
     if (k) return gathering(p, s, g, k);
   }
-  if (k) return priced(cost_between(k, p, g, to, sent * dtype_bytes(s->t), got * dtype_bytes(s->t), s->t));
-  u32 nf = group_get(p->sp, g)->nranks, nt = group_get(p->sp, to)->nranks;
-  return BETWEEN * (double)(nf == nt ? MAX(sent, got) : MAX(got, ceil_div(got * nt, nf))) + 1;
+  if (k) return priced(cost_between(k, p, g, to, got * dtype_bytes(s->t), s->t));
+  const u32 nf = group_get(p->sp, g)->nranks, nt = group_get(p->sp, to)->nranks;
+  return BETWEEN * (double)MAX(got, ceil_div(got * nt, nf)) + 1;
 }
 
 // ---- ends ----------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // test_cost.c - costs of instructions and communication against figures worked out by hand, caches against no
 // caches.
 #include "cost_bed.h"
+#include "plan/plan.h"
 
 TEST(cost_matmul_roofline) {
   bed b = bed_new("dgx-a100-80", NULL, 2, 4);
@@ -244,7 +245,6 @@ TEST(cost_sends) {
   group at[4];
   for (u32 i = 0; i < 4; i++) at[i] = group_fix(b.p->sp, all, b.dp, i);
   const layout cut = split(&b, b.tp, 0, 1024);
-  const type whole = matrix(&b, DT_F16, 4096, 1024, (layout){0}, at[1]);
   const i64 piece = 2 << 20;
   i64 ps[16];
   // Four transfers at once over the NICs beside their devices.
@@ -252,7 +252,7 @@ TEST(cost_sends) {
              to = matrix(&b, DT_F16, 4096, 1024, cut, at[2]);
   CHECK_EQ_I64(cost_of(&b, OP_send, (attrset){0}, &from, 1, &to, 1, at[1], ps), 1);
   CHECK_CLOSE((double)ps[0], 16e6 + (double)piece / (50e9 * 0.92) * 1e12, 1e-6);
-  CHECK_EQ_I64(cost_between(b.k, b.p, at[1], at[2], piece, piece, DT_F16), ps[0]);
+  CHECK_EQ_I64(cost_between(b.k, b.p, at[1], at[2], piece, DT_F16), ps[0]);
   const type near = matrix(&b, DT_F16, 4096, 1024, cut, at[0]);
   CHECK_EQ_I64(cost_of(&b, OP_send, (attrset){0}, &near, 1, &from, 1, at[0], ps), 1);
   CHECK_CLOSE((double)ps[0], 5.5e6 + (double)piece / (450e9 * 0.75) * 1e12, 1e-6);
@@ -263,11 +263,56 @@ TEST(cost_sends) {
   // To half as many members, each of which takes the pieces of two.
   const group pair =
       group_of(b.p->sp, b.mesh, (group_axis[]){{b.dp, 3, 0, NULL}, {b.tp, -2, 2, (u32[]){0, 1}}}, 2);
-  CHECK_EQ_I64(cost_between(b.k, b.p, at[1], pair, piece, 2 * piece, DT_F16),
+  CHECK_EQ_I64(cost_between(b.k, b.p, at[1], pair, 2 * piece, DT_F16),
                cost_comm(b.k, OP_send, 2 * piece, (u32[]){4, 12}, 2, DT_F16));
-  CHECK_EQ_I64(cost_between(b.k, b.p, at[1], at[1], piece, piece, DT_F16), 0);
-  (void)whole;
+  CHECK_EQ_I64(cost_between(b.k, b.p, at[1], at[1], piece, DT_F16), 0);
   bed_free(&b);
+}
+
+// What goes between groups on two nodes, counted by hand in eighths of the tensor: in all, which one card has to carry, and of
+// the member that sends or receives most, which has a card of its own on the other machine.
+TEST(cost_sends_bring_what_is_wanted) {
+  static const struct {
+    u32 n[4]; // sizes of a, b of the source and c, d of the target
+    const char *from, *to;
+    i64 all, busiest;
+  } rows[] = {{{2, 4, 2, 4}, "[1024,1024]", "[1024{c,d},1024]", 8, 1},
+              {{2, 4, 2, 4}, "[1024,1024]", "[1024,1024]", 64, 8},
+              {{2, 4, 2, 4}, "[1024{a,b},1024]", "[1024,1024]", 64, 8},
+              {{2, 4, 2, 4}, "[1024{a,b},1024]", "[1024,1024{c,d}]", 8, 1},
+              {{2, 4, 2, 4}, "[1024{a},1024]", "[1024{c,d},1024]", 8, 1},
+              {{2, 4, 2, 4}, "[1024{a},1024]", "[1024,1024{c,d}]", 8, 1},
+              {{2, 4, 4, 2}, "[1024{a},1024]", "[1024{c},1024]", 16, 2},
+              {{4, 2, 2, 4}, "[1024{a},1024]", "[1024{c},1024]", 32, 4},
+              {{2, 4, 2, 2}, "[1024,1024]", "[1024{c,d},1024]", 8, 2},
+              {{2, 4, 2, 2}, "[1024{a,b},1024]", "[1024,1024]", 32, 8},
+              {{2, 2, 2, 4}, "[1024,1024]", "[1024{c,d},1024]", 8, 2},
+              {{2, 2, 2, 4}, "[1024{a,b},1024]", "[1024,1024]", 64, 16}};
+  for (u32 r = 0; r < 2 * COUNT_OF(rows); r++) {
+    const u32 k = r / 2, *n = rows[k].n;
+    bed b = bed_new(r % 2 ? "dgx-h100*2" : "2x8 v100 ib=100Gb/s", NULL, 1, 1);
+    REQUIRE(b.k);
+    u8 axis[4];
+    for (u32 i = 0; i < 4; i++)
+      axis[i] = axis_add(b.p->sp, sym_of(b.c, (char[]){(char)('a' + i), 0}), n[i], false);
+    const group g = group_all(b.p->sp, mesh_add(b.p->sp, sym_of(b.c, "source"), axis, 2, 0, NULL)),
+                h = group_all(b.p->sp, mesh_add(b.p->sp, sym_of(b.c, "target"), axis + 2, 2, 8, NULL));
+    layout from, to;
+    u32 nd;
+    i64 dims[DIMS_MAX], ps[8];
+    const char *x = rows[k].from, *y = rows[k].to, *error;
+    REQUIRE(layout_parse(b.p->sp, &x, &nd, dims, &from, &error) &&
+            layout_parse(b.p->sp, &y, &nd, dims, &to, &error));
+    const type operand = matrix(&b, DT_F16, 1024, 1024, from, g),
+               result = matrix(&b, DT_F16, 1024, 1024, to, h);
+    REQUIRE(cost_of(&b, OP_send, (attrset){0}, &operand, 1, &result, 1, g, ps) == 1);
+    const double eighth = 1024 * 1024 * 2 / 8,
+                 bytes = eighth * (double)(r % 2 ? rows[k].busiest : rows[k].all);
+    CHECK_CLOSE((double)ps[0], 16e6 + bytes / ((r % 2 ? 50e9 : 12.5e9) * 0.92) * 1e12, 1e-6);
+    const func_info *f = func_get(b.p, (func){b.p->funcs.n - 1});
+    CHECK_CLOSE(plan_send_bytes(b.p, f, &f->body.v[0]), eighth * (double)rows[k].all, 1e-12);
+    bed_free(&b);
+  }
 }
 
 // ---- caches ------------------------------------------------------------------------------------------
@@ -432,8 +477,8 @@ TEST(cost_patterns_are_ranks) {
         cost_model *fresh = cost_model_new(c, once, m, &o);
         const i64 x = cost_over(old, p, g, over, nover, op, 1 << 20, DT_F16);
         CHECK_EQ_I64(x, cost_over(fresh, p, g, over, nover, op, 1 << 20, DT_F16));
-        const i64 y = cost_between(old, p, g, h, 1 << 20, 1 << 18, DT_F16);
-        CHECK_EQ_I64(y, cost_between(fresh, p, g, h, 1 << 20, 1 << 18, DT_F16));
+        const i64 y = cost_between(old, p, g, h, 1 << 18, DT_F16);
+        CHECK_EQ_I64(y, cost_between(fresh, p, g, h, 1 << 18, DT_F16));
         arena_release(once, mark);
         asked += x > 0 && y > 0;
       }

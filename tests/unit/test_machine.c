@@ -408,13 +408,15 @@ TEST(machine_placements_share_nics) {
   u32 from[32], to[32];
   machine_placement q[32];
   for (u32 i = 0; i < 16; i++) from[i] = i, to[i] = i + 16, from[i + 16] = i + 16, to[i + 16] = i;
-  machine_pairs(m, b.a, from, to, 16, q);
+  machine_pairs(m, b.a, from, to, 16, 16, q);
   CHECK_CLOSE(q[3].dev_bw, 6.25e9 * 0.92, 1e-12);
-  machine_pairs(m, b.a, from, to, 32, q);
+  machine_pairs(m, b.a, from, to, 32, 32, q);
   CHECK_CLOSE(q[31].dev_bw, 6.25e9 * 0.92, 1e-12);
-  machine_pairs(m, b.a, from, to, 8, q);
+  machine_pairs(m, b.a, from, to, 8, 8, q);
   CHECK_CLOSE(q[0].dev_bw, 12.5e9 * 0.92, 1e-12);
-  machine_pairs(m, b.a, from, from, 1, q);
+  machine_pairs(m, b.a, from, to, 16, 8, q); // two of a device, one after the other
+  CHECK_CLOSE(q[15].dev_bw, 12.5e9 * 0.92, 1e-12);
+  machine_pairs(m, b.a, from, from, 1, 1, q);
   CHECK(q[0].n == 1);
   bed_free(&b);
 }

@@ -1,6 +1,6 @@
 $ heddle lower mlp-xs:layers=4,hidden=64 --batch 32 --train --data 2 --tensor 2 --pipeline 2 --microbatches 2 --rank 3
 # rank 3 of 8: @m[pp=0,dp=1,tp=1]
-# 49 instructions in 8 functions; one run executes 26 of computation, 12 of communication, 20 of structure
+# 47 instructions in 8 functions; one run executes 26 of computation, 10 of communication, 20 of structure
 mesh @m [pp=2, dp=2, tp=2]
 time [mb=2]
 stream pp.f0, pp.b0
@@ -81,20 +81,18 @@ func @main on @m[pp=0,dp=1,tp=1](%x: f32[16,64], %h.0.w: f32[64,32] weight, %h.1
   %8 = pack %6, %7 backward : (f32[64,32]+mb, f32[32,64]+mb)
   %9 = part %x {at=0} over mb @mb=0 : f32[16{mb},64]
   %10, %11 = call @stage.fwd(%4, %9) @mb=0 : f32[16{mb},64], (f32[16{mb},32], f32[16{mb},64])
-  %12 = shard %10 {peers=[2, 3]} over tp @mb=0 plan : f32[8{mb},64]
-  send %12 {gives="7 [12-16,*]"} @mb=0 !pp.f0 plan
-  %13 = part %x {at=1} over mb @mb=1 : f32[16{mb},64]
-  %14, %15 = call @stage.fwd(%4, %13) @mb=1 : f32[16{mb},64], (f32[16{mb},32], f32[16{mb},64])
-  %16 = shard %14 {peers=[2, 3]} over tp @mb=1 plan : f32[8{mb},64]
-  send %16 {gives="7 [12-16,*]"} @mb=1 !pp.f0 plan
-  %17 = send {gets="7 [12-16,*]"} @mb=0 !pp.b0 backward plan : f32[8{mb},64]
-  %18 = all_gather %17 {peers=[2, 3]} over tp @mb=0 backward plan : f32[16{mb},64]
-  %19 = call @stage.bwd(%5, %9, %11, %18, !%8) @mb=0 backward : (f32[64,32]+mb, f32[32,64]+mb)
-  %20 = send {gets="7 [12-16,*]"} @mb=1 !pp.b0 backward plan : f32[8{mb},64]
-  %21 = all_gather %20 {peers=[2, 3]} over tp @mb=1 backward plan : f32[16{mb},64]
-  %22 = call @stage.bwd(%5, %13, %15, %21, !%19) @mb=1 backward : (f32[64,32]+mb, f32[32,64]+mb)
-  %23, %24 = unpack %22 : f32[64,32]+mb, f32[32,64]+mb
-  %h.0.w.new, %h.1.w.new = call @update(!%h.0.w, !%h.1.w, !%23, !%24) update : f32[64,32], f32[32,64]
+  send %10 {gives="7 [12-16,*]"} @mb=0 !pp.f0 plan
+  %12 = part %x {at=1} over mb @mb=1 : f32[16{mb},64]
+  %13, %14 = call @stage.fwd(%4, %12) @mb=1 : f32[16{mb},64], (f32[16{mb},32], f32[16{mb},64])
+  send %13 {gives="7 [12-16,*]"} @mb=1 !pp.f0 plan
+  %15 = send {gets="7 [12-16,*]"} @mb=0 !pp.b0 backward plan : f32[8{mb},64]
+  %16 = all_gather %15 {peers=[2, 3]} over tp @mb=0 backward plan : f32[16{mb},64]
+  %17 = call @stage.bwd(%5, %9, %11, %16, !%8) @mb=0 backward : (f32[64,32]+mb, f32[32,64]+mb)
+  %18 = send {gets="7 [12-16,*]"} @mb=1 !pp.b0 backward plan : f32[8{mb},64]
+  %19 = all_gather %18 {peers=[2, 3]} over tp @mb=1 backward plan : f32[16{mb},64]
+  %20 = call @stage.bwd(%5, %12, %14, %19, !%17) @mb=1 backward : (f32[64,32]+mb, f32[32,64]+mb)
+  %21, %22 = unpack %20 : f32[64,32]+mb, f32[32,64]+mb
+  %h.0.w.new, %h.1.w.new = call @update(!%h.0.w, !%h.1.w, !%21, !%22) update : f32[64,32], f32[32,64]
   return %h.0.w.new, %h.1.w.new
 }
 ## Uneven pieces, rooted collectives, several meshes.

@@ -279,10 +279,10 @@ error[E0901]: dp.shares adds up to 1048577; at most 1048576 are possible
 [1]
 $ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=auto" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=9/9/23/23
-time per step   183.9 ms
+time per step   183.8 ms
 $ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1
-time per step   261.2 ms
+time per step   261.1 ms
 $ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=auto" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=3/3/5/5
 time per step   477.0 ms
@@ -608,28 +608,28 @@ $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v
  1   1   4   2   4  4/1        auto       0  514.7 ms  1.00x  31.09/s  28.4 GiB  bubble 50 %
  2   2   2   2   4  2/1        auto       0  514.7 ms  1.00x  31.09/s  28.4 GiB  bubble 50 %
  3   4   1   2   4  equal      auto       0  517.9 ms  1.01x  30.89/s  28.4 GiB  bubble 50 %
- 4   1   4   2   4  4/2        auto       0  550.5 ms  1.07x  29.06/s  23.0 GiB  bubble 50 %
- 5   2   2   2   4  equal      auto       0  550.7 ms  1.07x  29.05/s  23.0 GiB  bubble 50 %
- 6   2   2   2   4  1/2        auto       0  554.1 ms  1.08x  28.88/s  23.0 GiB  bubble 51 %
+ 4   1   4   2   4  4/2        auto       0  550.3 ms  1.07x  29.08/s  23.0 GiB  bubble 50 %
+ 5   2   2   2   4  equal      auto       0  550.5 ms  1.07x  29.06/s  23.0 GiB  bubble 51 %
+ 6   2   2   2   4  1/2        auto       0  554.0 ms  1.08x  28.88/s  23.0 GiB  bubble 51 %
  7   2   1   2   4  equal      auto       4  620.2 ms  1.20x  25.80/s  36.6 GiB  bubble 22 %
- 8   1   4   2   4  equal      auto       0  627.4 ms  1.22x  25.50/s  22.0 GiB  bubble 51 %
- 9   1   4   2   4  2/4        auto       0  627.7 ms  1.22x  25.49/s  22.0 GiB  bubble 51 %
-10   1   4   2   4  1/4        auto       0  631.0 ms  1.23x  25.36/s  22.0 GiB  bubble 51 %
+ 8   1   4   2   4  equal      auto       0  627.2 ms  1.22x  25.51/s  22.0 GiB  bubble 51 %
+ 9   1   4   2   4  2/4        auto       0  627.5 ms  1.22x  25.50/s  22.0 GiB  bubble 51 %
+10   1   4   2   4  1/4        auto       0  630.9 ms  1.23x  25.36/s  22.0 GiB  bubble 51 %
                1.00x the time, limited by bubble
                11 simulated, 0 ruled out by bounds on memory, 2 on time
 ## Replicas of different make-up: microbatches by speed, the result of one device, and a search.
 $ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --strategy "replicas=2x2+1x2 mb=12 dp.shares=auto" | sed -n "2p;7,8p;/^place/,/^a100/ p"
 plan            dp=1 tp=1 pp=1 replicas=2x2+1x2 mb=12 dp.shares=7/5
 layers          13/11
-time per step   2.099 s
+time per step   2.077 s
 place  ranks  computes  communicates    idle  peak memory
-    0  0-1      77.5 %         3.8 %  18.8 %     6.63 GiB
-    1  2-3      77.4 %         3.3 %  19.3 %     3.66 GiB
-    2  4-5      84.7 %         2.1 %  13.3 %     7.18 GiB
+    0  0-1      78.3 %         3.8 %  17.9 %     6.63 GiB
+    1  2-3      78.2 %         3.4 %  18.5 %     3.66 GiB
+    2  4-5      85.6 %         2.1 %  12.4 %     7.18 GiB
 
 device  ranks  each gets                    share of work  computes  communicates    idle  peak memory    usable
-v100        4  56 samples, 11 to 13 layers         58.3 %    77.4 %         3.5 %  19.0 %     6.63 GiB  28.8 GiB
-a100        2  40 samples, 24 layers               41.7 %    84.7 %         2.1 %  13.3 %     7.18 GiB  72.0 GiB
+v100        4  56 samples, 11 to 13 layers         58.3 %    78.2 %         3.6 %  18.2 %     6.63 GiB  28.8 GiB
+a100        2  40 samples, 24 layers               41.7 %    85.6 %         2.1 %  12.4 %     7.18 GiB  72.0 GiB
 $ heddle verify gpt2:layers=6,hidden=64,heads=4,vocab=256 --batch 24 --seq 16 --train --strategy "replicas=2x1+1x2+2x1 mb=4 dp.shares=1/2/1" | grep "^plan\|^verdict"
 plan       dp=1 tp=1 pp=1 replicas=2x1+1x2+2x1 mb=4 dp.shares=1/2/1
 verdict    equal: the plan computes what the model computes
@@ -654,17 +654,17 @@ winner       dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2+1x1x2 mb=6
              computes 84.1 % of the time, communicates 8.5 %, idles 7.4 %; MFU 52.0 %; needs 7.14 GiB on the fullest device
 next         dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2+1x1x2 mb=6 zero=2
              1.01x the time, limited by computation
-certificate  68 plans: 11 fit, 0 too large, 32 too slow, 0 impossible, 25 equal to another;
-             11 simulated, 0 ruled out by bounds on memory, 32 on time
+certificate  68 plans: 13 fit, 0 too large, 28 too slow, 0 impossible, 27 equal to another;
+             13 simulated, 0 ruled out by bounds on memory, 28 on time
              on ranks: all, 0 to 3, 4 to 5
              no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 62.4 % more
 
 replicas tried     plans  simulated      best  at least  why not
 1x1x2+1x1x2+1x1x2     16          5  797.5 ms  797.5 ms
 1x2+1x2+1x2            4          1  833.7 ms  833.7 ms
-2x2+1x2                4          1  902.9 ms  839.5 ms
-4x1+2x1                4          1  940.5 ms  809.7 ms
-1x1x4+1x1x2           16          3   1.022 s  829.3 ms
+1x1x4+1x1x2           16          4  886.5 ms  812.9 ms
+2x2+1x2                4          1  888.7 ms  839.5 ms
+1x2x2+1x2             16          1  911.0 ms  841.1 ms
 ... and 3 more
 
 device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
