@@ -140,8 +140,8 @@ bool heddle_tensors_train(heddle_tensors *t, heddle_program *p, heddle_data *dat
 }
 
 // ---- checkpoints -------------------------------------------------------------------------------------------
-static const char STEP[] = "heddle.step", SAMPLE[] = "heddle.sample", SEED[] = "heddle.seed",
-                  SHUFFLE[] = "heddle.shuffle", PLAN[] = "heddle.plan";
+static const char STEP[] = "heddle.step", UPDATES[] = "heddle.updates", SAMPLE[] = "heddle.sample",
+                  SEED[] = "heddle.seed", SHUFFLE[] = "heddle.shuffle", PLAN[] = "heddle.plan";
 
 // Weights before states, so that those who want weights alone know where they end.
 static u32 in_order(const heddle_run *r, u32 *order, u32 *nweights) {
@@ -162,6 +162,7 @@ static safetensors_out *begin_file(heddle_run *r, arena *a, const char *path, co
     e[k] = (safetensors_entry){arena_strdup(a, names->name[order[k]]), eval_param_shape(r->p->p, order[k])};
   object_drop(names);
   const safetensors_note note[] = {{STEP, arena_printf(a, "%llu", (unsigned long long)r->steps)},
+                                   {UPDATES, arena_printf(a, "%llu", (unsigned long long)r->updates)},
                                    {SAMPLE, arena_printf(a, "%lld", (long long)at->sample)},
                                    {SEED, arena_printf(a, "%llu", (unsigned long long)at->seed)},
                                    {SHUFFLE, at->shuffle ? "1" : "0"},
@@ -267,6 +268,8 @@ static bool resume(heddle_tensors *t, heddle_program *p, const char *path, heddl
            "not a checkpoint of `heddle run --save`");
       diag_hint(c, "--weights %s takes its weights alone", path);
     }
+    if (ok && !read_number(f, UPDATES, &t->updates))
+      t->updates = out->step; // of a version that counted steps
     out->sample = (i64)first, out->shuffle = shuffle;
     const char *line = f ? safetensors_find(f, PLAN) : NULL;
     out->plan = arena_strdup(t->o.a, line ? line : "");
