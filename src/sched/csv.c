@@ -162,7 +162,7 @@ static bool read_updates(reader *r, const char *p, const char *end) {
 // A comment that is nearly one of those that say something, with numbers and nothing else behind it, is likely to be meant
 // as that.
 static void warn_near(const reader *r, const char *p, const char *end) {
-  static const char *const known[][2] = {{"updates", "# updates 4"}, {"edges", "# edges 0-1 1-2"}};
+  static const char *const known[] = {"updates", "edges"};
   const char *from = p + 1, *to;
   while (from < end && (*from == ' ' || *from == '\t')) from++;
   for (to = from; to < end && ((*to | 32) >= 'a' && (*to | 32) <= 'z');) to++;
@@ -170,11 +170,11 @@ static void warn_near(const reader *r, const char *p, const char *end) {
   while (rest < end && (is_digit(rest, end) || strchr(" \t:=-", *rest))) rest++;
   if (to == from || rest < end || !is_digit(end - 1, end)) return;
   near_name near = near_to(from, (size_t)(to - from));
-  for (u32 k = 0; k < COUNT_OF(known); k++) near_try(&near, known[k][0]);
+  for (u32 k = 0; k < COUNT_OF(known); k++) near_try(&near, known[k]);
   if (!near.name) return;
+  for (rest = to; !is_digit(rest, end); rest++) continue;
   diag(r->c, W_IGNORED, loc_here(r, p), "'%.*s' is taken for a comment", (int)MIN(end - p, 40), p);
-  for (u32 k = 0; k < COUNT_OF(known); k++)
-    if (!strcmp(near.name, known[k][0])) diag_hint(r->c, "did you mean `%s`?", known[k][1]);
+  diag_hint(r->c, "did you mean `# %s %.*s`?", near.name, (int)MIN(end - rest, 40), rest);
 }
 
 // "# edges 0-1 0-2": which stage reads which, where that is not the one before it. Comments that are neither this nor
