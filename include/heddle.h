@@ -592,7 +592,8 @@ typedef struct {
 // FOLDER/step-NNNNNN.safetensors. All ranks make the same call; rank 0 writes. It sets the step. keep: so many of the folder's
 // checkpoints stay, the newest; 0: all. False and diagnostics: what was there is there.
 bool heddle_run_save(heddle_run *r, const char *folder, const heddle_checkpoint *at, uint32_t keep);
-// Weights and states of t, which are p's, from a checkpoint, under any plan. heddle_run_begin_at then tells the run.
+// Weights and states of t, which are p's, from a checkpoint, under any plan. heddle_run_begin_at then tells the run, which
+// knows of t how many updates they have had; of other tensors it takes as many as its program has in these steps.
 bool heddle_tensors_resume(heddle_tensors *t, heddle_program *p, const char *path, heddle_checkpoint *out);
 void heddle_run_begin_at(heddle_run *r, uint64_t step);
 // The checkpoint of a folder after the most steps: step-NNNNNN.safetensors; or the file itself. The string lives as long as the

@@ -91,6 +91,7 @@ struct heddle_run {
   u32 nparams, *next; // by parameter: its result of a step, from 1; 0: it stays
   u32 loss;           // result, from 1; 0: none
   _Atomic u64 steps;  // taken
+  u64 updates, older; // of every weight: in all, and those that its first states have had
   _Atomic u32 phase;  // heddle_phase
 };
 struct heddle_data {
@@ -103,6 +104,7 @@ struct heddle_tensors {
   u32 n;
   eval_array *x;
   const char **name;
+  u64 updates; // that the states have had; 0: not known
 };
 
 // A new object of `size` bytes, cleared, held once. hold and drop take NULL.

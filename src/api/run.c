@@ -38,6 +38,7 @@ static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddl
   const eval_opts o = {.threads = link->threads ? (int)link->threads : cpu_count()};
   r->p = object_hold(p);
   r->nparams = func_get(p->p, p->p->main)->nparams;
+  r->older = inputs->updates;
   r->next = program_next(p->p, r->o.a), r->loss = program_loss(p->p);
   r->r = eval_rank_new(p->p, &o, &to, inputs->x, inputs->n);
   if (r->r) return r;
@@ -56,9 +57,10 @@ void heddle_run_ring(heddle_run *r, int64_t chunk_bytes) {
 
 static bool step(heddle_run *r) {
   r->phase = HEDDLE_STEPPING;
-  eval_rank_number(r->r, (i64)r->steps + 1);
+  eval_rank_number(r->r, (i64)r->updates + 1);
   if (!eval_rank_step(r->r, r->next)) return false;
   r->steps++;
+  r->updates += eval_updates(r->p->p);
   return true;
 }
 bool heddle_run_step(heddle_run *r) {
@@ -78,6 +80,7 @@ bool heddle_run_memory(heddle_run *r, heddle_run_bytes *out) {
 void heddle_run_begin_at(heddle_run *r, uint64_t step) {
   if (!r) return;
   r->steps = step;
+  r->updates = r->older ? r->older : step * eval_updates(r->p->p);
   r->phase = HEDDLE_STEPPING;
 }
 
@@ -98,6 +101,7 @@ bool heddle_run_loss(heddle_run *r, double *loss) {
 
 static heddle_tensors *parameters(heddle_run *r) {
   heddle_tensors *t = tensors_of_parameters(r->p);
+  t->updates = r->updates;
   for (u32 k = 0; k < r->nparams; k++)
     if (!eval_rank_parameter(r->r, k, &t->x[k], t->o.a)) {
       object_drop(t);

@@ -109,12 +109,12 @@ bool heddle_run_feed(heddle_run *r, heddle_data *d, int64_t first) {
 
 // ---- the reference -----------------------------------------------------------------------------------------
 // One step: what it makes of a parameter is its value in the next one.
-static bool reference_step(heddle_tensors *t, heddle_program *p, i64 step, const u32 *next, u32 lossy,
+static bool reference_step(heddle_tensors *t, heddle_program *p, i64 update, const u32 *next, u32 lossy,
                            double *loss) {
   const func_info *m = func_get(p->p, p->p->main);
   arena *a = arena_new();
   eval_array *out = NEWN(a, eval_array, m->rets.n + 1);
-  const eval_opts o = {.step = step, .threads = cpu_count()};
+  const eval_opts o = {.step = update, .threads = cpu_count()};
   const bool ok = eval_run(p->p, &o, t->x, t->n, out, m->rets.n, a);
   for (u32 k = 0; k < t->n && ok; k++)
     if (next[k]) memcpy(t->x[k].data, out[next[k] - 1].data, (size_t)shape_bytes(&t->x[k].s));
@@ -129,7 +129,7 @@ static bool reference(heddle_tensors *t, heddle_program *p, heddle_data *d, u64 
   for (u64 s = 0; s < steps && ok; s++) {
     for (u32 k = 0; d && k < t->n && ok; k++)
       if (dataset_has(d->d, k)) ok = dataset_read(d->d, k, (i64)s * dataset_batch(d->d), NULL, t->x[k].data);
-    ok = ok && reference_step(t, p, (i64)s + 1, next, lossy, &loss[s]);
+    ok = ok && reference_step(t, p, (i64)s * eval_updates(p->p) + 1, next, lossy, &loss[s]);
   }
   return ok;
 }
@@ -140,8 +140,8 @@ bool heddle_tensors_train(heddle_tensors *t, heddle_program *p, heddle_data *dat
 }
 
 // ---- checkpoints -------------------------------------------------------------------------------------------
-static const char STEP[] = "heddle.step", SAMPLE[] = "heddle.sample", SEED[] = "heddle.seed",
-                  SHUFFLE[] = "heddle.shuffle", PLAN[] = "heddle.plan";
+static const char STEP[] = "heddle.step", UPDATES[] = "heddle.updates", SAMPLE[] = "heddle.sample",
+                  SEED[] = "heddle.seed", SHUFFLE[] = "heddle.shuffle", PLAN[] = "heddle.plan";
 
 // Weights before states, so that those who want weights alone know where they end.
 static u32 in_order(const heddle_run *r, u32 *order, u32 *nweights) {
@@ -162,6 +162,7 @@ static safetensors_out *begin_file(heddle_run *r, arena *a, const char *path, co
     e[k] = (safetensors_entry){arena_strdup(a, names->name[order[k]]), eval_param_shape(r->p->p, order[k])};
   object_drop(names);
   const safetensors_note note[] = {{STEP, arena_printf(a, "%llu", (unsigned long long)r->steps)},
+                                   {UPDATES, arena_printf(a, "%llu", (unsigned long long)r->updates)},
                                    {SAMPLE, arena_printf(a, "%lld", (long long)at->sample)},
                                    {SEED, arena_printf(a, "%llu", (unsigned long long)at->seed)},
                                    {SHUFFLE, at->shuffle ? "1" : "0"},
@@ -267,6 +268,8 @@ static bool resume(heddle_tensors *t, heddle_program *p, const char *path, heddl
            "not a checkpoint of `heddle run --save`");
       diag_hint(c, "--weights %s takes its weights alone", path);
     }
+    if (ok && !read_number(f, UPDATES, &t->updates))
+      t->updates = out->step; // of a version that counted steps
     out->sample = (i64)first, out->shuffle = shuffle;
     const char *line = f ? safetensors_find(f, PLAN) : NULL;
     out->plan = arena_strdup(t->o.a, line ? line : "");

@@ -124,6 +124,12 @@ static buf *lent(const frame *f, const step *s, u32 member) {
   return opd_donated(f->f, s->i, 0) || dies_at(f, s->index, v) ? buf_share(b) : NULL;
 }
 
+// The number of the optimizer's update that runs; 0: what the instruction says.
+static i64 update_number(const interp *m, attrs at) {
+  if (m->update <= 1) return m->o.step;
+  return (m->o.step ? m->o.step : attr_int(at, A_step, 1)) + m->update - 1;
+}
+
 static bool compute_member(interp *m, const frame *f, const step *s, u32 member, const ker_tensor *blob) {
   ker_tensor *x = NEWN(m->scratch, ker_tensor, s->nopd), *y = NEWN(m->scratch, ker_tensor, s->nres);
   for (u32 k = 0; k < s->nopd; k++) {
@@ -140,8 +146,9 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
   }
   if (eval_is_dry(m) || (op_row_of(s->i->op)->flags & OPF_VIEW && s->nopd && x[0].data == y[0].data))
     return true;
+  const attrs at = attrs_get(m->p, s->i->at);
   ker_args args = {.op = s->i->op,
-                   .at = attrs_get(m->p, s->i->at),
+                   .at = at,
                    .nopd = s->nopd,
                    .nres = s->nres,
                    .opd = x,
@@ -149,7 +156,7 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
                    .blob = blob,
                    .scratch = m->scratch,
                    .threads = m->o.threads,
-                   .step = m->o.step};
+                   .step = update_number(m, at)};
   u32 before = diag_count(m->c);
   if (kernel_run(m->c, &args, s->i->where)) return true;
   if (eval_members(m, s->g) > 1 && diag_count(m->c) > before)
@@ -293,7 +300,10 @@ static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at
     value v = f->life->dies[k];
     if (v < i->res || v >= i->res + i->nres) eval_held_drop(m, &f->v[v]);
   }
+  const i64 outer = m->update;
+  m->update = attr_int(attrs_get(m->p, i->at), A_update, outer);
   ok = ok && run_func(m, i->callee, g, at, args, &f->v[i->res]);
+  m->update = outer;
   for (u32 k = 0; k < n; k++) eval_held_drop(m, &args[k]);
   arena_release(m->stack, mark);
   return ok;

@@ -22,7 +22,7 @@ typedef struct {
   bool as_f64; // every floating-point value is computed and stored in f64; otherwise in the program's types
   const char *title; // of the progress bar; NULL: "evaluating"
   int threads;       // of one instruction; 0: one. Results do not depend on it
-  i64 step;          // number of the optimizer's step, from 1; 0: what the program says
+  i64 step;          // number of the optimizer's first update in main, from 1; 0: what the program says
   i64 ring_bytes; // of one rank: collectives go around a ring in chunks of so many bytes; 0: from each to each
 } eval_opts;
 
@@ -109,6 +109,7 @@ void eval_rank_free(eval_rank *r);
 // By parameter of main: its result of a step, from 1, which eval_rank_step takes; 0: it stays. "wte.new" is what "wte"
 // will be. next has room for all.
 void eval_rank_next(const prog *p, u32 *next);
+u32 eval_updates(const prog *p); // of every weight in a step of main
 // done is told of every instruction, once it has ended and what dies with it is gone; of a call after those within. g:
 // where it ran, on this rank or on others.
 void eval_rank_watch(eval_rank *r, void (*done)(void *arg, const func_info *f, const instr *i, group g),
@@ -130,7 +131,7 @@ bool eval_rank_set(eval_rank *r, u32 k, const eval_array *x);
 // row[i] = 1 where this rank holds elements of parameter k with index i in its first dimension; the others stay.
 bool eval_rank_rows(eval_rank *r, u32 k, u8 *row);
 u32 eval_rank_self(const eval_rank *r);        // its number
-void eval_rank_number(eval_rank *r, i64 step); // of the next step, for the optimizer; from 1
+void eval_rank_number(eval_rank *r, i64 step); // eval_opts.step of the next step
 // Runs a job of this rank. Where memory runs out in it: false and E_HOST_MEMORY, and the rank has nothing left.
 bool eval_rank_guard(eval_rank *r, bool (*job)(void *arg), void *arg, const char *doing);
 // Result k of the latest step as a whole array on rank 0; on others data is NULL. Every rank asks for the same.

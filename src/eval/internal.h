@@ -78,7 +78,8 @@ typedef struct {
   hmap map_index, holdings_index;
   lifetimes *life; // by function; begin NULL: not yet known
   progress bar;
-  u64 done; // executions
+  u64 done;   // executions
+  i64 update; // of the call that runs: which update of its step it is, from 1; 0: it does not say
 } interp;
 
 typedef struct {

@@ -179,6 +179,13 @@ void eval_rank_next(const prog *p, u32 *next) {
   arena_free(a);
 }
 
+u32 eval_updates(const prog *p) {
+  const func_info *m = func_get(p, p->main);
+  i64 n = 1;
+  for (u32 k = 0; k < m->body.n; k++) n = MAX(n, attr_int(attrs_get(p, m->body.v[k].at), A_update, 1));
+  return (u32)n;
+}
+
 static type param_type(const eval_rank *r, u32 k) {
   return func_get(r->m.p, r->m.p->main)->values.v[k + 1].ty;
 }

@@ -120,6 +120,14 @@ static const char *coordinate(py *w, const instr *i, u8 axis) {
   return sb_str(&b);
 }
 
+// Does it correct moments by the number of the update?
+static bool counts(const py *w, func f) {
+  const func_info *g = func_get(w->p, f);
+  for (u32 k = 0; k < g->body.n; k++)
+    if (g->body.v[k].op == OP_adam || g->body.v[k].op == OP_adamw) return true;
+  return false;
+}
+
 static void put_call(py_scope *s, const instr *i) {
   py *w = s->w;
   u32 n = instr_nopd(s->f, i);
@@ -128,6 +136,8 @@ static void put_call(py_scope *s, const instr *i) {
   for (u8 x = 1; x <= axis_count(w->p->sp); x++)
     if (w->times[i->callee.i] >> x & 1) item[n++] = coordinate(w, i, x);
   strbuf head = {.a = w->a};
+  const i64 update = attr_int(attrs_get(w->p, i->at), A_update, 0);
+  if (update && counts(w, i->callee)) py_put(w, s->indent, "begin_update(%lld)", (long long)update);
   sb_fmt(&head, "%s(", w->funcs[i->callee.i]);
   name_results(s, i, false);
   py_assign(w, s->indent, results(s, i), i->nres, sb_str(&head), item, n, ")");

@@ -175,7 +175,8 @@ const char *py_helpers(py *w, const py_parts *t) {
   put_types(t->typed, &out);
   sb_put(&out, t->constants);
   if (names(sb_str(&all), "adam"))
-    sb_put(&out, "STEP = 1  # of Adam's corrections: as in the program, until main counts\n");
+    sb_put(&out, "STEP = 1  # update of Adam's corrections: as in the program, until main counts\n");
+  if (names(sb_str(&all), "begin_update")) sb_put(&out, "FIRST = 1  # update of the step\n");
   sb_put(&out, sb_str(&all));
   sb_fmt(&out, "\n\nif __name__ == \"__main__\":\n    %s()\n", t->entry);
   return sb_str(&out);

@@ -1,5 +1,6 @@
 // pytorch.c - a distributed program as a PyTorch program: its parts in the order in which they stand.
 #include "export/internal.h"
+#include "eval/eval.h"
 
 // What exporting knows before it writes: names of functions, meshes and coordinates.
 py *py_open(const prog *p, arena *a, bool measures) {
@@ -178,8 +179,10 @@ const char *export_pytorch(const prog *p, arena *a, const export_about *about) {
   const char *body = model.v ? model.v : "";
   const py_parts parts = {
       .entry = "main",
-      .constants = arena_printf(a, "RANKS = %u  # processes\nSPEAKER = %u  # the one that tells of a step\n",
-                                py_ranks(p), speaker(w)),
+      .constants = arena_printf(a,
+                                "RANKS = %u  # processes\nSPEAKER = %u  # the one that tells of a step\n"
+                                "UPDATES = %u  # of every weight in a step\n",
+                                py_ranks(p), speaker(w), eval_updates(p)),
       .top = sb_str(&w->text),
       .body = body,
       .typed = body};

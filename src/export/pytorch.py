@@ -864,6 +864,12 @@ def momentum(w, g, m, lr, momentum, nesterov, weight_decay):
     return (w - lr * (d + momentum * m if nesterov else m)).to(w.dtype), m
 
 
+def begin_update(k):
+    """Update k of this step's comes next."""
+    global STEP
+    STEP = FIRST + k - 1
+
+
 def adam(w, g, m, v, lr, beta1, beta2, eps, weight_decay, decoupled=False):
     g, x = g.to(m.dtype), w.to(m.dtype)
     if decoupled:
@@ -910,19 +916,19 @@ def next_batch(k, data):
 
 
 def main():
-    global STEP
+    global STEP, FIRST
     about = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     about.add_argument("--steps", type=int, default=10)
     about.add_argument("--arrays", metavar="DIR", help="weights, states and data as NAME.npy (heddle export --arrays)")
     about.add_argument("--seed", type=int, default=0, help="of random weights and data, without --arrays")
     about.add_argument("--save", metavar="DIR", help="write weights and states after the last step")
     about.add_argument("--results", metavar="DIR", help="write what the last step gives, as this rank has it")
-    about.add_argument("--fixed-step", action="store_true", help="Adam corrects every step as step 1, not by its number")
+    about.add_argument("--fixed-step", action="store_true", help="Adam corrects every step as the first, not by its number")
     args = about.parse_args()
     p = parameters()
     w, data = load(p, args.arrays, args.seed)
     for k in range(args.steps):
-        STEP = 1 if args.fixed_step else k + 1
+        STEP = FIRST = 1 if args.fixed_step else k * UPDATES + 1
         start = time.perf_counter()
         with torch.no_grad():
             results = step(w, next_batch(k, data))

@@ -27,7 +27,7 @@ typedef struct {
                    // of operand 0 where the row is OPF_INPLACE and both have one type and extents
   const ker_tensor *blob; // elements that the attribute `data` names (constant), whole
   arena *scratch;         // for the duration of the run, not the session's; NULL: one is made
-  i64 step;               // number of the optimizer's step; 0: what the attribute says
+  i64 step;               // number of the optimizer's update; 0: what the attribute says
   int threads;            // of large products, at most; results do not depend on it
 } ker_args;
 

@@ -258,6 +258,23 @@ plan *plan_reference(planner *pl, const plan *pn, arena *a) {
   return one;
 }
 
+// Each update of a weight counts one more than the one whose result it reads: what updates.c has written plays no part.
+static void count_updates(prog *p) {
+  const func_info *m = func_get(p, p->main);
+  arena *a = arena_new();
+  u32 *had = ZNEWN(a, u32, m->values.n + 1); // by value: updates that it has had
+  for (u32 k = 0; k < m->body.n; k++) {
+    instr *i = &m->body.v[k];
+    const u32 before = instr_nopd(m, i) ? had[opd_of(m, i, 0)] : 0;
+    const bool updates = i->op == OP_call && i->flags & INSTR_UPDATE;
+    for (u32 r = 0; r < i->nres; r++) had[i->res + r] = updates ? before + 1 : i->nres == 1 ? before : 0;
+    if (!updates || !before) continue;
+    const attr number = attr_i(A_update, before + 1);
+    i->at = attrs_of(p, &number, 1);
+  }
+  arena_free(a);
+}
+
 // from: of the program that the plan is held against: that of pl, or the same without parts of heads and hidden units.
 static bool compare_plans(planner *from, planner *pl, const plan *pn, cost_model *k, const verify_opts *o,
                           arena *a, verify_report *r) {
@@ -267,6 +284,7 @@ static bool compare_plans(planner *from, planner *pl, const plan *pn, cost_model
   prog *dist = plan_apply(pl, &keep, k);
   prog *ref = dist && is_feasible(dist) ? plan_apply(from, one, k) : NULL;
   plan_numbers want, got;
+  if (ref && plan_update_group(pn)) count_updates(ref);
   const u32 before = diag_count(pl->src->c);
   arena *own = arena_new();
   bool ok = ref && plan_evaluate(pl->src, ref, o->seed, a, &want) &&

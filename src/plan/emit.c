@@ -252,12 +252,21 @@ static void run_backward(main_build *mb, stage_build *s, u32 m) {
     took_gradients(s, r + gp->ndx, last);
 }
 
+// Of a stage without input gradients, whose I is empty, W is the whole backward: it waits as one does.
+static u32 put_came(const stage_build *s, u32 m, u32 *opd) {
+  u32 n = 0;
+  for (u32 e = 0; e < s->nedges && s->gp->nagain && !s->gp->ndx; e++)
+    if (s->edges[e].back && s->edges[e].back[m]) opd[n++] = s->edges[e].back[m] | OPD_AFTER;
+  return n;
+}
+
 static void run_weights(main_build *mb, stage_build *s, u32 m) {
   const grad_pair *gp = s->gp;
-  u32 cap = gp->nneed_w + 8, buf[64], *opd = cap <= 64 ? buf : NEWN(mb->x->a, u32, cap);
+  u32 cap = gp->nneed_w + s->nedges + 8, buf[64], *opd = cap <= 64 ? buf : NEWN(mb->x->a, u32, cap);
   u32 n = put_needs(mb, s, s->wgrad_weights, gp->need_w, gp->nneed_w, m, opd);
   if (gp->ncarry) opd[n++] = s->carry[m];
   if (s->acc && gp->nacc) opd[n++] = s->grads | OPD_DONATED;
+  n += put_came(s, m, opd + n);
   const bool last = sums_now(mb, s);
   const type *own = NULL;
   const u32 r = emit_call(mb, last ? s->last : s->wgt.dst, last ? &own : &s->wgt_types, opd, n, s->g, m,

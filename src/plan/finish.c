@@ -247,7 +247,7 @@ static bool update_group(main_build *mb, update_batch *u) {
   type *res = NEWN(x->a, type, nr);
   for (u32 k = 0; k < nr; k++) res[k] = type_bind(p, func_result(p, sh.dst, k), g);
   mb->b.g = g, mb->b.coord = 0, mb->b.flags = INSTR_UPDATE;
-  u32 at = emit(&mb->b, OP_call, (attrset){0}, u->opd, u->nopd, res, nr);
+  u32 at = emit(&mb->b, OP_call, main_update_number(mb, u->w[0]), u->opd, u->nopd, res, nr);
   mb->b.flags = 0;
   func_get(p, mb->b.f)->body.v[at - 1].callee = sh.dst;
   emit_one_a_layer(mb, u->w[0]);

@@ -147,6 +147,7 @@ bool main_updates_open(main_build *mb);
 value main_fwd_weights(main_build *mb, stage_build *s, u32 m);
 value main_bwd_weights(main_build *mb, stage_build *s, u32 m);
 bool main_update_stage(main_build *mb, stage_build *s, u32 m);
+attrset main_update_number(const main_build *mb, value w); // what the call of w's next update says
 // finish.c: the update of n weights on one group as one call; by parameter new weights, states by kind, gradients.
 bool main_update(main_build *mb, const value *w, u32 n, const value *grad, value *neww, value **news,
                  value *gradout);

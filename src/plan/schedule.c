@@ -239,7 +239,7 @@ static void begin_span(main_build *mb, const sim_order *of) {
   if (mb->nstages == 1 && mb->nmb == 1) return;
   if (of)
     x.microbatch = of->mb, x.stage = mb->stage[of->stage].segment,
-    x.letter = sched_letter((task_kind)of->task), x.send = of->send;
+    x.letter = sched_letter(of->whole ? TASK_B : (task_kind)of->task), x.send = of->send;
   *vec_push(mb->p->a, &mb->p->tasks) = x;
 }
 

@@ -3,7 +3,8 @@
 //
 // Idea: a version of the weights is a value of main like any other. It is alive from the update that makes it to the last
 // task that reads it, so what a stage keeps is counted like activations. An update takes the sum of the microbatches
-// since the one before it: a join over time that names these. Gradients are those of their part of the step's loss.
+// since the one before it: a join over time that names these. Gradients are those of their part of the step's loss. Its call
+// says the how-manieth of the step it is: an optimizer that corrects moments by their number counts updates, not steps.
 //
 // A weight that several stages read is updated once for all of them, when the last one's gradient is there: that of the first
 // stage that reads it. So all of them read the version that this stage reads; a later one could wait for a newer version
@@ -191,6 +192,12 @@ static bool update(main_build *mb, const value *w, u32 n, const value *grad) {
       if (news[j][w[k] - 1]) mb->state[j][w[k] - 1] = news[j][w[k] - 1];
   }
   return !mb->b.failed;
+}
+
+attrset main_update_number(const main_build *mb, value w) {
+  if (!mb->updates || !mb->updates[w - 1].sources) return (attrset){0};
+  const attr at = attr_i(A_update, mb->updates[w - 1].n + 1);
+  return attrs_of(mb->p, &at, 1);
 }
 
 bool main_update_stage(main_build *mb, stage_build *s, u32 m) {

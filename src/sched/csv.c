@@ -159,6 +159,24 @@ static bool read_updates(reader *r, const char *p, const char *end) {
   return false;
 }
 
+// A comment that is nearly one of those that say something, with numbers and nothing else behind it, is likely to be meant
+// as that.
+static void warn_near(const reader *r, const char *p, const char *end) {
+  static const char *const known[] = {"updates", "edges"};
+  const char *from = p + 1, *to;
+  while (from < end && (*from == ' ' || *from == '\t')) from++;
+  for (to = from; to < end && ((*to | 32) >= 'a' && (*to | 32) <= 'z');) to++;
+  const char *rest = to;
+  while (rest < end && (is_digit(rest, end) || strchr(" \t:=-", *rest))) rest++;
+  if (to == from || rest < end || !is_digit(end - 1, end)) return;
+  near_name near = near_to(from, (size_t)(to - from));
+  for (u32 k = 0; k < COUNT_OF(known); k++) near_try(&near, known[k]);
+  if (!near.name) return;
+  for (rest = to; !is_digit(rest, end); rest++) continue;
+  diag(r->c, W_IGNORED, loc_here(r, p), "'%.*s' is taken for a comment", (int)MIN(end - p, 40), p);
+  diag_hint(r->c, "did you mean `# %s %.*s`?", near.name, (int)MIN(end - rest, 40), rest);
+}
+
 // "# edges 0-1 0-2": which stage reads which, where that is not the one before it. Comments that are neither this nor
 // the one above are skipped.
 static bool read_comment(reader *r, const char *p, const char *end) {
@@ -168,7 +186,10 @@ static bool read_comment(reader *r, const char *p, const char *end) {
   while (end > p && (end[-1] == ' ' || end[-1] == '\r')) end--;
   if ((size_t)(end - p) >= sizeof updates - 1 && !memcmp(p, updates, sizeof updates - 1))
     return read_updates(r, p + sizeof updates - 1, end);
-  if ((size_t)(end - p) < n || memcmp(p, edges, n) || (p + n < end && p[n] != ' ')) return true;
+  if ((size_t)(end - p) < n || memcmp(p, edges, n) || (p + n < end && p[n] != ' ')) {
+    warn_near(r, p, end);
+    return true;
+  }
   r->has_edges = true;
   for (p += n; p < end;) {
     while (p < end && *p == ' ') p++;
@@ -355,6 +376,40 @@ static bool check(reader *r, const sched *s) {
   return false;
 }
 
+static u64 key_of(const sched_task *t) { return (u64)t->replica << 48 | (u64)t->stage << 32 | t->mb; }
+
+// The version that a forward reads its backward reads as well, and there are several only where weights are updated. The
+// schedule has been checked, so every backward has a forward.
+static bool check_versions(reader *r, const sched *s) {
+  hmap read = {0}; // by forward: 1 + version
+  for (u32 p = 0; p < s->nplaces; p++)
+    for (u32 i = 0; i < s->seq[p].n; i++) {
+      const sched_task *t = &s->seq[p].v[i];
+      if (t->version && !r->updates) {
+        diag(r->c, E_PLAN, loc_of_task(r, p, i),
+             "task %s of place %u reads another version of weights, but nothing says when they are updated",
+             name_of(t).s, p);
+        diag_hint(r->c, "a first line such as `# updates 1`: after so many microbatches");
+        return false;
+      }
+      if (t->kind == TASK_F && t->pass + 1u == s->npasses && r->updates)
+        hmap_add(r->tmp, &read, key_of(t), 1u + t->version);
+    }
+  for (u32 p = 0; p < s->nplaces && r->updates; p++)
+    for (u32 i = 0; i < s->seq[p].n; i++) {
+      const sched_task *t = &s->seq[p].v[i];
+      const u32 forward = hmap_get(&read, key_of(t));
+      if (t->kind == TASK_F || !forward || forward == 1u + t->version) continue;
+      sched_task of = *t;
+      of.kind = TASK_F, of.version = (u8)(forward - 1);
+      diag(r->c, E_PLAN, loc_of_task(r, p, i),
+           "task %s of place %u reads version %u of weights, but its forward, %s, version %u", name_of(t).s,
+           p, t->version, name_of(&of).s, forward - 1);
+      return false;
+    }
+  return true;
+}
+
 // The tables of a schedule are no larger than its text.
 static bool check_sizes(reader *r, const sched *s) {
   u64 need = (u64)s->nstages * s->nreplicas;
@@ -388,7 +443,7 @@ static const sched *read_all(reader *r) {
   set_places(r, s);
   set_edges(r, s);
   set_tasks(r, s);
-  if (!check(r, s)) return NULL;
+  if (!check(r, s) || !check_versions(r, s)) return NULL;
   set_source(r, s);
   sched_seal(s);
   return s;

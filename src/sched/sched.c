@@ -221,12 +221,6 @@ static bool first_other(const sched *a, const sched *b, u32 *place, u32 *index) 
 
 const sched_row *sched_row_of_versions(ctx *c, const sched *s, const char *name, sched_shape *shape,
                                        loc where) {
-  if (!s->updates) {
-    diag(c, E_PLAN, where, "%s has several versions of weights, but does not say when they are updated",
-         name);
-    diag_hint(c, "a first line such as `# updates 1`: after so many microbatches");
-    return NULL;
-  }
   const sched_row *r = sched_row_find(s->updates == 1 ? "pipedream" : "pipedream-2bw");
   arena *a = arena_new();
   u32 place, i;

@@ -58,7 +58,7 @@ TEST(sched_text_reads) {
   check_text("# edges 0-2 1-2\n0F0,1F0\n2F0\n", "# edges 0-2 1-2\n0F0,1F0\n2F0\n");
   check_text("# edges\n0F0\n1F0\n", "# edges\n0F0\n1F0\n");
   check_text("# edges 0-1 1-2\n0F0,1F0\n2F0\n", "0F0,1F0\n2F0\n");
-  check_text("0F0,1F0r1\n1F0,0F0r1v3\n", "0F0,1F0r1\n1F0,0F0r1v3\n");
+  check_text("# updates 1\n0F0,1F0r1\n1F0,0F0r1v3\n", "# updates 1\n0F0,1F0r1\n1F0,0F0r1v3\n");
   check_text("0F0,0F0p1,0B0\n1F0,1F0p1,1B0\n", "0F0,0F0p1,0B0\n1F0,1F0p1,1B0\n");
   check_text("0F0,1F0\n0F0,2F0\n", "0F0,1F0\n0F0,2F0\n");
 }
@@ -89,7 +89,7 @@ TEST(sched_text_equality) {
                                      "0F0,0F1,1F0,1F1\n",
                                      "# edges\n0F0,0F1\n1F0,1F1\n",
                                      "0F0,0F1\n(1F0;1F1)OVERLAP_F_B\n",
-                                     "0F0,0F1\n1F0,1F1v1\n",
+                                     "# updates 1\n0F0,0F1\n1F0,1F1v1\n",
                                      "0F0,0F0p1\n1F0,1F0p1\n",
                                      "0F0,0F0r1\n1F0,1F0r1\n",
                                      "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n",
@@ -125,6 +125,8 @@ TEST(sched_text_mistakes) {
       {"a replica too large", "0F0,0F0r65535\n"},
       {"a pass too large", "0F0,0F0p255\n"},
       {"a version too large", "0F0v256\n"},
+      {"a version without updates", "0F0,0F1v1,0B0,0B1v1\n"},
+      {"a backward of another version", "# updates 1\n0F0,0B0,0F1v1,0I1v1,0W1\n"},
       {"an empty line inside", "0F0\n\n1F0\n"},
       {"empty lines before", "# edges 0-1\n\n \n0F0\n1F0\n"},
       {"a byte order mark", "\xEF\xBB\xBF"

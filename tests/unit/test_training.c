@@ -322,6 +322,102 @@ TEST(checkpoint_goes_on_under_any_plan) {
   heddle_session_free(saved.s);
 }
 
+// ---- Adam's corrections ------------------------------------------------------------------------------------------
+// Two layers of SIDE x SIDE, a mean square of BATCH rows: what Adam makes of them, in doubles. It corrects its moments by how
+// many updates they have had.
+enum { SIDE = 6, BATCH = 8 };
+typedef struct {
+  double w[2][SIDE][SIDE], m[2][SIDE][SIDE], v[2][SIDE][SIDE];
+  u32 updates;
+} by_hand;
+
+static void one_layer(const double *in, const double w[SIDE][SIDE], double *out) {
+  for (u32 j = 0; j < SIDE; j++) {
+    out[j] = 0;
+    for (u32 k = 0; k < SIDE; k++) out[j] += in[k] * w[k][j];
+    out[j] = fmax(out[j], 0);
+  }
+}
+
+static void add_gradient(const double w[2][SIDE][SIDE], const float *x, const float *z,
+                         double g[2][SIDE][SIDE]) {
+  double in[3][SIDE], d[SIDE], back[SIDE];
+  for (u32 k = 0; k < SIDE; k++) in[0][k] = (double)x[k];
+  for (u32 l = 0; l < 2; l++) one_layer(in[l], w[l], in[l + 1]);
+  for (u32 k = 0; k < SIDE; k++) d[k] = 2 * (in[2][k] - (double)z[k]) / BATCH;
+  for (u32 l = 2; l-- > 0;) {
+    memset(back, 0, sizeof back);
+    for (u32 j = 0; j < SIDE; j++)
+      for (u32 k = 0; k < SIDE && in[l + 1][j] > 0; k++)
+        g[l][k][j] += in[l][k] * d[j], back[k] += w[l][k][j] * d[j];
+    memcpy(d, back, sizeof d);
+  }
+}
+
+// A step of n updates, each by its part of the rows; all of them read the weights that the step begins with.
+static void step_by_hand(by_hand *h, const float *x, const float *z, u32 n) {
+  const by_hand begin = *h;
+  for (u32 u = 0; u < n; u++) {
+    double g[2][SIDE][SIDE] = {0};
+    for (u32 row = u * BATCH / n; row < (u + 1) * BATCH / n; row++)
+      add_gradient(begin.w, x + row * SIDE, z + row * SIDE, g);
+    const double t = ++h->updates, c1 = 1 - pow(0.9, t), c2 = 1 - pow(0.999, t);
+    for (u32 e = 0; e < 2 * SIDE * SIDE; e++) {
+      double *w = &h->w[0][0][0] + e, *m = &h->m[0][0][0] + e, *v = &h->v[0][0][0] + e;
+      const double by = (&g[0][0][0])[e];
+      *m = 0.9 * *m + 0.1 * by, *v = 0.999 * *v + 0.001 * by * by;
+      *w -= 0.001 * (*m / c1) / (sqrt(*v / c2) + 1e-8);
+    }
+  }
+}
+
+static void is_by_hand(const char *what, const runner *w, const by_hand *h) {
+  for (u32 l = 0; l < 2; l++) {
+    heddle_tensor t;
+    REQUIRE(find(w->after, l ? "h.1.w" : "h.0.w", &t) && elements_of(&t) == SIDE * SIDE);
+    for (u32 e = 0; e < SIDE * SIDE; e++) {
+      const double got = (double)((const float *)t.data)[e], want = (&h->w[l][0][0])[e];
+      CHECK_MSG(fabs(got - want) < 1e-6, "%s: element %u of layer %u is %.8g, not %.8g", what, e, l, got,
+                want);
+    }
+  }
+}
+
+TEST(adam_counts_the_updates_of_a_step_and_of_a_checkpoint) {
+  char dir[512];
+  snprintf(dir, sizeof dir, "%s", in_folder("updates"));
+  job j = {.model = "mlp-xs:layers=2,hidden=6",
+           .strategy = "pp=2 mb=4 schedule=pipedream-2bw",
+           .optimizer = "adam",
+           .ranks = 2,
+           .steps = 2};
+  heddle_session *s = heddle_session_new();
+  heddle_tensors *first = heddle_tensors_initial(distributed(s, &j), 7);
+  by_hand h = {.updates = 0}, one;
+  heddle_tensor t, x, z;
+  REQUIRE(first && find(first, "x", &x) && find(first, "z", &z));
+  for (u32 l = 0; l < 2; l++) {
+    REQUIRE(find(first, l ? "h.1.w" : "h.0.w", &t));
+    for (u32 e = 0; e < SIDE * SIDE; e++) (&h.w[l][0][0])[e] = (double)((const float *)t.data)[e];
+  }
+  runner two, begun, rest, other;
+  u32 n;
+  step_by_hand(&h, x.data, z.data, 2), one = h, step_by_hand(&h, x.data, z.data, 2);
+  REQUIRE(run_job(&j, &two));
+  is_by_hand("two steps of two updates", &two, &h);
+  j.steps = 1, j.save = dir;
+  REQUIRE(run_job(&j, &begun));
+  j.save = NULL, j.resume = step_file(dir, 1);
+  REQUIRE(run_job(&j, &rest));
+  CHECK(difference(rest.after, two.after, true, &n) == 0 && n > 5);
+  j.strategy = "dp=2"; // one update a step: the third one
+  REQUIRE(run_job(&j, &other));
+  step_by_hand(&one, x.data, z.data, 1);
+  is_by_hand("a step of one update after a step of two", &other, &one);
+  heddle_session_free(two.s), heddle_session_free(begun.s), heddle_session_free(rest.s);
+  heddle_session_free(other.s), heddle_session_free(s);
+}
+
 // ---- safetensors -----------------------------------------------------------------------------------------------
 static bool opens(const void *data, size_t n, bool *diagnosed) {
   put_file("damaged.safetensors", data, n);

@@ -728,11 +728,11 @@ error[E0501]: passes.csv has several passes of the forward (p1), which plans do 
   hint: use a schedule with one pass, or schedule=3f1b
 [1]
 $ printf '0F0v1,0B0\n' > versions.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=versions.csv"
-error[E0501]: versions.csv has 1 place, but pp=2
-  --> --strategy:1:6
-   1 | pp=2 schedule=versions.csv
-     |      ^
-  hint: pp=1 mb=1
+error[E0501]: task 0F0v1 of place 0 reads another version of weights, but nothing says when they are updated
+  --> versions.csv:1:1
+   1 | 0F0v1,0B0
+     | ^
+  hint: a first line such as `# updates 1`: after so many microbatches
 [1]
 $ printf '0F0,1F0,1B0,0B0\n0F0,2F0,2B0,0B0\n' > several.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=several.csv"
 error[E0501]: several.csv: stage 0 of 3 lies on 2 of 2 places; plans have a stage on one, or the first and the last on all and one more on each
@@ -816,3 +816,19 @@ error[E0501]: `buffers: rendezvous` is of sends that block: without `send-stream
   15 | buffers: rendezvous
      |          ^
 [1]
+## The first stage's I is empty, so its W is the whole backward: what it computes again waits for the gradient, as in any other.
+$ printf '0F0,0F1,0I0,0W0,0B1\n1F0,1B0,1F1,1B1\n' >first.csv; heddle lower mlp-xs:layers=3,hidden=8 --batch 2 --train --strategy "pp=2 mb=2 layers=1/2 schedule=first.csv recompute=full" --rank 0 | grep -e send -e 'call @.*after'
+  send %8 {gives="1 [*,*]"} @mb=0 !pp.f0 plan
+  send %10 {gives="1 [*,*]"} @mb=1 !pp.f0 plan
+  %11 = send {gets="1 [*,*]"} @mb=0 !pp.b0 backward plan : f32[2{mb},8]
+  %12 = call @stage.bwd(%11) after %11 @mb=0 backward : (f32[2{mb},8])
+  %13 = call @stage.wgt(%4, %7, %12, !%6) after %11 @mb=0 backward : (f32[8,8]+mb)
+  %14 = send {gets="1 [*,*]"} @mb=1 !pp.b0 backward plan : f32[2{mb},8]
+  %15 = call @stage.bwd(%14) after %14 @mb=1 backward : (f32[2{mb},8])
+  %16 = call @stage.wgt(%4, %9, %15, !%13) after %14 @mb=1 backward : (f32[8,8]+mb)
+$ heddle lower mlp-xs:layers=3,hidden=8 --batch 2 --train --strategy "pp=2 mb=2 layers=1/2 schedule=first.csv" --rank 0 | grep -c 'call @.*after'
+0
+[1]
+## A whole backward has one name, also where its stage has others in two parts.
+$ heddle sim mlp-xs:layers=3,hidden=8 --batch 2 --train --machine dgx-2 --strategy "pp=2 mb=2 layers=1/2 schedule=first.csv" --timeline t.json >/dev/null; grep -o '"task":"[^"]*"' t.json | sort -u | tr '\n' ' '
+"task":"0B1" "task":"0F0" "task":"0F1" "task":"0W0" "task":"1B0" "task":"1B1" "task":"1F0" "task":"1F1" 

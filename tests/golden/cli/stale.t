@@ -88,19 +88,64 @@ schedule        pipedream-2bw
 time per step   2.021 ms
 one step alone  2.173 ms
 $ sed 's/1B2v1/1B2/' pd.csv >wrong.csv; heddle sim mlp-xs --batch 6 --train --machine dgx-2 --strategy "pp=3 mb=6 schedule=wrong.csv"
-error[E0501]: wrong.csv updates weights after every 1 microbatch, and is not pipedream: place 1 runs 1B2 as its task 7, not 1B2v1
+error[E0501]: task 1B2 of place 1 reads version 0 of weights, but its forward, 1F2v1, version 1
+  --> wrong.csv:3:27
+   3 | 1F0,1F1,1B0,1F2v1,1B1,1F3,1B2,1F4v1,1B3,1F5,1B4v1,1B5
+     |                           ^
+[1]
+$ sed 's/1F2v1/1F2/;s/1B2v1/1B2/' pd.csv >other.csv; heddle sim mlp-xs --batch 6 --train --machine dgx-2 --strategy "pp=3 mb=6 schedule=other.csv"
+error[E0501]: other.csv updates weights after every 1 microbatch, and is not pipedream: place 1 runs 1F2 as its task 4, not 1F2v1
   --> --strategy:1:11
-   1 | pp=3 mb=6 schedule=wrong.csv
+   1 | pp=3 mb=6 schedule=other.csv
      |           ^
   hint: schedule=pipedream
 [1]
 $ sed 1d pd.csv >silent.csv; heddle sim mlp-xs --batch 6 --train --machine dgx-2 --strategy "pp=3 mb=6 schedule=silent.csv"
-error[E0501]: silent.csv has several versions of weights, but does not say when they are updated
-  --> --strategy:1:11
-   1 | pp=3 mb=6 schedule=silent.csv
-     |           ^
+error[E0501]: task 0F3v1 of place 0 reads another version of weights, but nothing says when they are updated
+  --> silent.csv:1:17
+   1 | 0F0,0F1,0F2,0B0,0F3v1,0B1,0F4v2,0B2,0F5,0B3v1,0B4v2,0B5
+     |                 ^
   hint: a first line such as `# updates 1`: after so many microbatches
 [1]
+$ heddle schedule silent.csv
+error[E0501]: task 0F3v1 of place 0 reads another version of weights, but nothing says when they are updated
+  --> silent.csv:1:17
+   1 | 0F0,0F1,0F2,0B0,0F3v1,0B1,0F4v2,0B2,0F5,0B3v1,0B4v2,0B5
+     |                 ^
+  hint: a first line such as `# updates 1`: after so many microbatches
+[1]
+$ sed 's/1B1,1F3,1B2v1/1B1,1F3,1B2/' pd.csv >two.csv; heddle schedule two.csv
+error[E0501]: task 1B2 of place 1 reads version 0 of weights, but its forward, 1F2v1, version 1
+  --> two.csv:3:27
+   3 | 1F0,1F1,1B0,1F2v1,1B1,1F3,1B2,1F4v1,1B3,1F5,1B4v1,1B5
+     |                           ^
+[1]
+$ printf '0F0,0F1v1,0B0,0B1\n1F0,1B0v3,1F1,1B1\n' >contradicts.csv; heddle schedule contradicts.csv
+error[E0501]: task 0F1v1 of place 0 reads another version of weights, but nothing says when they are updated
+  --> contradicts.csv:1:5
+   1 | 0F0,0F1v1,0B0,0B1
+     |     ^
+  hint: a first line such as `# updates 1`: after so many microbatches
+[1]
+$ sed 's/# updates/# updatIes/' pd.csv >typo.csv; heddle schedule typo.csv
+warning[W0101]: '# updatIes 1' is taken for a comment
+  --> typo.csv:1:1
+   1 | # updatIes 1
+     | ^
+  hint: did you mean `# updates 1`?
+error[E0501]: task 0F3v1 of place 0 reads another version of weights, but nothing says when they are updated
+  --> typo.csv:2:17
+   2 | 0F0,0F1,0F2,0B0,0F3v1,0B1,0F4v2,0B2,0F5,0B3v1,0B4v2,0B5
+     |                 ^
+  hint: a first line such as `# updates 1`: after so many microbatches
+[1]
+$ printf '#edges 0-1\n# edited 3 times\n# of 2 places\n0F0,0B0\n1F0,1B0\n' >close.csv; heddle schedule close.csv | head -1
+warning[W0101]: '#edges 0-1' is taken for a comment
+  --> close.csv:1:1
+   1 | #edges 0-1
+     | ^
+  hint: did you mean `# edges 0-1`?
+schedule      close.csv
 $ sed 's/updates 1/updates none/' pd.csv >bad.csv; heddle schedule bad.csv
 error[E0501]: updates come after a number of microbatches: 4
   --> bad.csv:1:11
@@ -171,4 +216,28 @@ error[E0501]: the order is not that of schedule pipedream, which says when weigh
   21 |   - "F1.0 F1.1 B1.0 B1.1 (F1.2 B1.2)*2"
      |     ^
   hint: leave out `schedule` to update them when all tasks have ended
+[1]
+## Adam corrects its moments by the number of the update: a call says which of its step it is, a program of PyTorch too.
+$ heddle lower mlp-xs:layers=2,hidden=8 --batch 4 --train --optimizer adam --strategy "pp=2 mb=4 schedule=2bw" --rank 1 | grep -o -e 'call @update(.*update ' -e '= adam .*'
+= adam !%1, %2, !%3, !%4 {eps=1e-08, lr=0.001, beta1=0.9, beta2=0.999, weight_decay=0} update : f32[8,8], f32[8,8], f32[8,8]
+call @update(!%h.1.w, !%25, !%h.1.w.m, !%h.1.w.v) {update=1} update 
+call @update(!%27, !%48, !%h.1.w.m.new, !%h.1.w.v.new) {update=2} update 
+$ heddle lower mlp-xs:layers=2,hidden=8 --batch 4 --train --optimizer adam --strategy "pp=2 mb=4" --rank 1 | grep -o 'call @update(.*update '
+call @update(!%h.1.w, !%38, !%h.1.w.m, !%h.1.w.v) update 
+$ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --optimizer adamw --strategy "pp=2 mb=4 schedule=2bw" | grep -e UPDATES -e begin_update -e FIRST -e STEP
+UPDATES = 2  # of every weight in a step
+STEP = 1  # update of Adam's corrections: as in the program, until main counts
+FIRST = 1  # update of the step
+    begin_update(1)
+    begin_update(2)
+    begin_update(1)
+    begin_update(2)
+def begin_update(k):
+    global STEP
+    STEP = FIRST + k - 1
+    x = x - lr * (m / (1 - beta1**STEP)) / ((v / (1 - beta2**STEP)).sqrt() + eps)
+    global STEP, FIRST
+        STEP = FIRST = 1 if args.fixed_step else k * UPDATES + 1
+$ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --strategy "pp=2 mb=4 schedule=2bw" | grep -c begin_update
+0
 [1]
