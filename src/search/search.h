@@ -213,6 +213,7 @@ typedef struct {
   search_point same;     // the best one
   u32 degrees,
       simulated; // degrees (with microbatches, storage, recomputation) that were compared; simulated plans
+  u32 ruled_out; // degrees besides that are slower by these estimates than all that were simulated
   u64 points;    // that the dynamic programs looked at
   u32 inexact;   // of the degrees: so many whose dynamic program hit its limits
   u32 walked, better; // of the degrees: split by Markov chains; so many by the better for it
