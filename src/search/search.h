@@ -74,6 +74,7 @@ typedef struct {
   u16 why_id;
   const char *why; // of the example
   const strategy *example;
+  bool varies; // their reasons are not all the same
 } search_reason;
 // The plans of one value of schedule or coshard, where a search was told several.
 typedef struct {
