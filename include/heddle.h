@@ -335,7 +335,8 @@ bool heddle_draft_assign(heddle_draft *d, uint32_t from, uint32_t to, const char
 // microbatch. Places are numbered from 0 in the order in which segments first use them; a segment on several places
 // has its tasks in the order of each.
 bool heddle_draft_order(heddle_draft *d, uint32_t place, char kind, uint32_t segment, uint32_t microbatch);
-// Any other key of a plan file: "send-stream", "pp"; "rest", "{states: [dp]}".
+// Any other key of a plan file: "send-stream", "pp"; "rest", "{states: [dp]}". Not "coshard" beside splits of operators: it rewrites the
+// functions that the walk shows.
 bool heddle_draft_set(heddle_draft *d, const char *key, const char *value);
 heddle_plan *heddle_draft_plan(heddle_draft *d);
 
@@ -666,7 +667,7 @@ const char *heddle_check_report(heddle_check *c, heddle_format f);
 
 // ---- operators of your own ----------------------------------------------------------------------------------
 // A row beside those of `heddle ops`, for one session: program text, builders, plans, simulation and verification take
-// the operator as they take Heddle's own (docs/operators.md; examples/operators.c has three).
+// the operator as they take Heddle's own (docs/operators.md; examples/operators.c has two).
 //
 // What an operator is, is said by texts and three functions. The functions get all that they need and call nothing of
 // this header, so a shared object that has them need not be linked with the library.

@@ -85,7 +85,7 @@ struct heddle_draft {
   heddle_program *p;
   const char *name;
   optim_opts optim;
-  bool train, failed;
+  bool train, failed, coshard, numbers; // numbers: operators are split by their numbers in functions
   strbuf axes, time, meshes, segments, trans, rest;
   VEC(place_tasks) place;
 };
@@ -177,6 +177,7 @@ static bool put_trans(heddle_draft *d, const heddle_operator *o, const char *wha
   if (!o || !o->op || !axis) return fail(d, "a split needs an operator and an axis");
   sb_put(&d->trans, "  - {in: ");
   sb_json_str(&d->trans, o->function);
+  d->numbers = true;
   sb_fmt(&d->trans, ", instr: %u, op: %s, %s: %u", o->number, o->op, what, index);
   return put_split(d, dim, axis);
 }
@@ -228,6 +229,7 @@ bool heddle_draft_order(heddle_draft *d, uint32_t place, char kind, uint32_t seg
 static bool put_key(heddle_draft *d, const char *key, const char *text) {
   if (d->failed) return false;
   if (!key || !text || strchr(text, '\n')) return fail(d, "a key needs a value, on one line");
+  d->coshard |= !strcmp(key, "coshard") && strcmp(text, "1");
   sb_fmt(&d->rest, "%s: %s\n", key, text);
   return true;
 }
@@ -258,6 +260,12 @@ static const char *text_of(heddle_draft *d) {
 
 static heddle_plan *plan_of(heddle_draft *d) {
   if (d->failed) return NULL;
+  if (d->coshard && d->numbers) {
+    fail(d,
+         "coshard rewrites the functions, so operators no longer have the numbers by which they are split");
+    diag_hint(d->o.s->c, "split inputs alone, leave out coshard, or take a strategy: coshard=2 tp=2");
+    return NULL;
+  }
   const char *text = text_of(d);
   heddle_plan *b = plan_read_text(d->p, d->name, text, strlen(text));
   if (b) b->pn->model = d->p->name;

@@ -154,10 +154,12 @@ typedef struct {
   sym file, node, part; // part: "input 2", "attribute axis", ...
   u32 line, col;        // from 1; 0 = none
   const char *text;     // NUL- or newline-terminated source line, owned by the session
+  loc alike; // of the same in the next copy of a repeated block, which is one function now; 0: none
 } loc_info;
 loc loc_text(ctx *c, sym file, u32 line, u32 col, const char *text);
 loc loc_node(ctx *c, sym file, sym node, sym part);
 const loc_info *loc_get(const ctx *c, loc l); // NULL for loc 0
+void loc_set_alike(ctx *c, loc l, loc next);  // l is not 0
 sym loc_place(ctx *c, loc l); // in a few words: its node, or file:line, or the file; 0: of loc 0
 
 // ---- diagnostics -------------------------------------------------------------------------------------

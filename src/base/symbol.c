@@ -137,6 +137,11 @@ const loc_info *loc_get(const ctx *c, loc l) {
   return l.i ? &c->loc.v[l.i] : NULL;
 }
 
+void loc_set_alike(ctx *c, loc l, loc next) {
+  assert(l.i && l.i < c->loc.n && next.i < c->loc.n);
+  c->loc.v[l.i].alike = next;
+}
+
 sym loc_place(ctx *c, loc at) {
   const loc_info *l = loc_get(c, at);
   if (!l || l->node.i) return l ? l->node : (sym){0};

@@ -376,15 +376,24 @@ static sym sym_to(translation *t, sym s) {
   return t->to == t->from || !s.i ? s : sym_of(t->to, sym_str(t->from, s));
 }
 
-static loc loc_to(translation *t, loc l, loc *last, loc *last_to) {
-  if (t->to == t->from || !l.i) return l;
-  if (l.i == last->i) return *last_to;
+static loc one_loc_to(translation *t, loc l) {
   const loc_info *i = loc_get(t->from, l);
   size_t len = i->text ? strcspn(i->text, "\n") : 0;
   const char *text = i->text ? arena_strndup(ctx_arena(t->to), i->text, len) : NULL;
-  *last = l;
-  *last_to = i->node.i ? loc_node(t->to, sym_to(t, i->file), sym_to(t, i->node), sym_to(t, i->part))
-                       : loc_text(t->to, sym_to(t, i->file), i->line, i->col, text);
+  return i->node.i ? loc_node(t->to, sym_to(t, i->file), sym_to(t, i->node), sym_to(t, i->part))
+                   : loc_text(t->to, sym_to(t, i->file), i->line, i->col, text);
+}
+
+static loc loc_to(translation *t, loc l, loc *last, loc *last_to) {
+  if (t->to == t->from || !l.i) return l;
+  if (l.i == last->i) return *last_to;
+  loc to = one_loc_to(t, l);
+  *last = l, *last_to = to;
+  for (loc next = loc_get(t->from, l)->alike; next.i; next = loc_get(t->from, next)->alike) {
+    const loc more = one_loc_to(t, next);
+    loc_set_alike(t->to, to, more);
+    to = more;
+  }
   return *last_to;
 }
 

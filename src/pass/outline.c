@@ -466,6 +466,16 @@ static void make_returns(maker *m) {
     }
 }
 
+// What the copies were called stays with the instructions of the function, in the order of its calls.
+static void keep_places(const maker *m) {
+  ctx *c = m->o->p->c;
+  for (u32 i = 0; i < m->b->len; i++)
+    for (u32 k = 0; k + 1 < m->b->n; k++) {
+      const loc at = instr_at(m, k, i)->where, next = instr_at(m, k + 1, i)->where;
+      if (at.i && next.i > at.i && !loc_get(c, at)->alike.i) loc_set_alike(c, at, next);
+    }
+}
+
 static void make_block(outliner *o, block *b, value *id, u32 *opd) {
   maker m = {.o = o, .b = b, .id = id};
   memset(id, 0, o->f->values.n * sizeof *id);
@@ -473,6 +483,7 @@ static void make_block(outliner *o, block *b, value *id, u32 *opd) {
   b->f = func_new(o->p, sym_of(o->p->c, "block"), instr_at(&m, 0, 0)->where);
   make_params(&m);
   make_body(&m, opd);
+  keep_places(&m);
   make_returns(&m);
 }
 

@@ -8,7 +8,8 @@
 // Repeated isomorphic stretches of main become functions called several times (structural hashing): a
 // 96-layer model is a short program. In main's order, or in one found from its results where that shows more.
 // Parameters of such a function: what is computed outside first, then weights; constants that all copies
-// agree on are made inside. At worst some hundred walks over main. Returns the number of functions made.
+// agree on are made inside. Locations of its instructions lead to those of the other copies (loc_info.alike).
+// At worst some hundred walks over main. Returns the number of functions made.
 u32 pass_outline(prog *p);
 // The inverse: every call in main, nested ones too, becomes the callee's body (inline.c).
 void pass_inline(prog *p);

@@ -726,8 +726,12 @@ typedef struct {
   const auto_row *row;
 } auto_plan;
 // For the degrees, microbatches and storage of a settled strategy with tp > 1, on the machine of o->k: the fastest
-// split, whether it fits or not. False: there is none (an operator in a function that is not read; no price).
-bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out);
+// split, whether it fits or not. False: there is none (an operator in a function that is not read; no price), or *ruled_out (may be NULL):
+// it is slower than most_ps, by auto_plan.time_ps; 0: it may be as slow as it is.
+bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, i64 most_ps, bool *ruled_out, auto_plan *out);
+// No split of these is faster, by the same estimate: operators alone in their cheapest ways, in stages that are as long. 0: nothing is
+// known.
+i64 policy_auto_least(splitter *x, const hybrid_opts *o);
 // Of a program of few operators, all in main: the plans that are fastest by estimates, of all assignments, the fastest first; at most
 // so many. How many; 0: there are more operators.
 enum { AUTO_FEW = 8 };

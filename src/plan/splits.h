@@ -8,8 +8,8 @@
 //
 // The problem knows no programs (splits_ops.c makes it of one), so it is held against all assignments in
 // tests/prop/splits.c.
-#ifndef HEDDLE_PLAN_LIES_H
-#define HEDDLE_PLAN_LIES_H
+#ifndef HEDDLE_PLAN_SPLITS_H
+#define HEDDLE_PLAN_SPLITS_H
 #include "base/base.h"
 
 // States of a tensor over the axis: whole on every rank; summands; from LIES_PIECES on in pieces of some dimension.
@@ -73,6 +73,7 @@ typedef struct {
   u32 states;   // most states of a cut; 0: 8,192
   u32 points;   // most points of a front; 0: 64
   double ps_per_byte; // with `fastest`: bytes cost time, at this price; the least of both together is kept
+  i64 most_ps;        // with `fastest` and no price: slower solutions are not wanted; 0: any are
   u64 steps;          // tried; after them 256 states of a cut are kept. 0: 2,097,152
   bool all;           // false, as if there were no way, where a limit is reached
   // Of splits_walk alone

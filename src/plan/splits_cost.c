@@ -28,6 +28,7 @@ bool splits_prices_open(splits_prices *x, const splits_model *m, cost_model *k, 
   x->time = parts > 1 ? axis_add(x->p->sp, sym_of(c, "batch"), parts, true) : 0;
   x->all = group_all(x->p->sp, mesh_add(x->p->sp, sym_of(c, "m"), axes, 2, 0, NULL));
   x->ps = NEWN(x->a, i64, t->ranks + 1);
+  x->known = ZNEWN(x->a, splits_price_of *, planner_funcs(m->pl) + 1);
   return x->all.i;
 }
 
@@ -231,6 +232,17 @@ static bool price_way(sheet *s, const splits_instr *i, const splits_way *w, i64 
   return ok;
 }
 
+// The same, kept: way `k` of its leader's.
+static bool known_price(sheet *s, const splits_instr *i, const splits_way *w, u32 k, i64 ps[2]) {
+  splits_prices *x = s->x;
+  splits_price_of **of = &x->known[i->fn.i];
+  if (!*of) *of = ZNEWN(x->a, splits_price_of, (size_t)s->f->body.n * SPLITS_WAYS);
+  splits_price_of *p = &(*of)[(size_t)i->index * SPLITS_WAYS + k];
+  if (!p->known) p->known = true, p->possible = price_way(s, i, w, p->ps);
+  ps[0] = p->ps[0], ps[1] = p->ps[1];
+  return p->possible;
+}
+
 // The way of a follower that splits the same dimension as its leader's.
 static splits_way way_of_follower(const splits_instr *lead, const splits_instr *i, const splits_way *w) {
   splits_way out = *w;
@@ -257,7 +269,8 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
     u8 nd[16] = {0}, gr[16] = {0}, md[OP_RES_MAX] = {0};
     i64 ps[2];
     if (x->allowed && !x->allowed(x->arg, i, &own, x->t.ways)) return false;
-    if (!states_for(s, i, &own, nd, gr, md) || !price_way(s, i, &own, ps)) return false;
+    if (!states_for(s, i, &own, nd, gr, md) || !known_price(s, i, &own, (u32)(w - lead->way), ps))
+      return false;
     const bool marked = x->t.marked && x->t.marked[i->fn.i] && x->t.marked[i->fn.i][i->index];
     o->time_ps +=
         ps[0] * marked +
@@ -475,17 +488,26 @@ static const u32 *leaders_of(const splits_prices *x, const splits_func *w, u32 n
   return leader;
 }
 
+// False: of something in the function nothing is known.
+static bool open_sheet(splits_prices *x, func f, splits_sheet *out, sheet *s) {
+  *s = (sheet){.x = x, .s = out, .w = &x->m->fn[f.i], .f = func_get(x->m->pl->src, f)};
+  if (!s->w->known) return false;
+  *out = (splits_sheet){.f = f,
+                        .lies = ZNEWN(x->a, splits_lies, s->f->values.n + 1),
+                        .leader = leaders_of(x, s->w, s->f->body.n)};
+  for (value v = 1; v < s->f->values.n; v++)
+    if (!val_type(x->m->pl->src, s->f, v)->tuple) out->lies[v] = splits_lies_of(x, f, v);
+  return true;
+}
+
 // Parameters that operators read come first, results that they make last. Their states are known at the end.
-static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, splits_sheet *out) {
+static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, i64 most_ps,
+                       splits_sheet *out) {
   const prog *src = x->m->pl->src;
-  sheet s = {.x = x, .s = out, .w = &x->m->fn[f.i], .f = func_get(src, f)};
+  sheet s;
   const bool is_main = f.i == src->main.i;
-  if (!s.w->known) return false;
-  *out = (splits_sheet){
-      .f = f, .lies = ZNEWN(x->a, splits_lies, s.f->values.n + 1), .leader = leaders_of(x, s.w, s.f->body.n)};
+  if (!open_sheet(x, f, out, &s)) return false;
   bool *in_call = ZNEWN(x->a, bool, s.f->values.n + 1), *used = ZNEWN(x->a, bool, s.f->values.n + 1);
-  for (value v = 1; v < s.f->values.n; v++)
-    if (!val_type(src, s.f, v)->tuple) out->lies[v] = splits_lies_of(x, f, v);
   u32 gates = 0;
   for (u32 i = 0; i < s.f->body.n; i++) {
     const instr *in = &s.f->body.v[i];
@@ -524,16 +546,97 @@ static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, sp
   make_tensors(&s, in_call);
   out->p.nops = s.op.n, out->p.op = s.op.v, out->p.forwards = x->t.again && !is_main ? 2 : 1;
   out->instr = s.instr.v, out->way = s.way.v;
-  return splits_solve_sheet(x, out);
+  return splits_solve_sheet(x, most_ps, out);
+}
+
+// ---- what it takes at least ----------------------------------------------------------------------------------
+// A function's operators alone, each in its cheapest way. Below 0: one of them has none.
+static i64 least_of(splits_prices *x, func f) {
+  splits_sheet out;
+  sheet s;
+  i64 sum = 0;
+  if (!open_sheet(x, f, &out, &s)) return -1;
+  for (u32 i = 0; i < s.f->body.n; i++) {
+    if (s.w->v[i].fixed || out.leader[i] != i || s.f->body.v[i].op == OP_call) continue;
+    if (!add_chain(&s, i)) return -1;
+    const splits_op *op = &s.op.v[s.op.n - 1];
+    i64 least = op->option[0].time_ps;
+    for (u32 k = 1; k < op->noptions; k++) least = MIN(least, op->option[k].time_ps);
+    sum += least;
+  }
+  return sum;
+}
+
+// By function: the least of its operators, or what it takes where it is solved, and how often it runs.
+typedef struct {
+  const prog *src;
+  u32 n, *order; // callees first
+  i64 *own, *all, *runs;
+  bool *solved;
+} least;
+
+static i64 add_calls(least *l) {
+  for (u32 i = 0; i < l->n; i++) {
+    const u32 f = l->order[i];
+    const func_info *fi = func_get(l->src, (func){f});
+    l->all[f] = l->own[f];
+    for (u32 k = 0; k < fi->body.n && !l->solved[f]; k++)
+      if (fi->body.v[k].op == OP_call) l->all[f] += l->all[fi->body.v[k].callee.i];
+  }
+  return l->all[l->src->main.i];
+}
+
+static bool find_least(splits_prices *x, least *l) {
+  const u32 nf = planner_funcs(x->m->pl);
+  prog *src = x->m->pl->src;
+  *l = (least){.src = src,
+               .own = ZNEWN(x->a, i64, nf + 1),
+               .all = ZNEWN(x->a, i64, nf + 1),
+               .runs = ZNEWN(x->a, i64, nf + 1),
+               .solved = ZNEWN(x->a, bool, nf + 1)};
+  l->order = ir_call_order(src, x->a, &l->n);
+  l->runs[src->main.i] = 1;
+  for (u32 i = l->n; i-- > 0;) {
+    const func_info *fi = func_get(src, (func){l->order[i]});
+    if ((l->own[l->order[i]] = least_of(x, (func){l->order[i]})) < 0) return false;
+    for (u32 k = 0; k < fi->body.n; k++)
+      if (fi->body.v[k].op == OP_call) l->runs[fi->body.v[k].callee.i] += l->runs[l->order[i]];
+  }
+  return true;
+}
+
+i64 splits_least(splits_prices *x) {
+  least l;
+  return find_least(x, &l) ? add_calls(&l) : -1;
+}
+
+// What a function may take so that all of main takes `most` at most, if everything else takes its least.
+static i64 most_of(least *l, u32 f, i64 most) {
+  const i64 rest = most - add_calls(l);
+  return rest < 0 ? -1 : l->all[f] + rest / MAX(l->runs[f], 1);
+}
+
+static i64 fastest_of(const splits_solution *s) {
+  i64 ps = s->v[0].time_ps;
+  for (u32 k = 1; k < s->n; k++) ps = MIN(ps, s->v[k].time_ps);
+  return ps;
 }
 
 const splits_answer *splits_sheets(splits_prices *x) {
   prog *src = x->m->pl->src;
+  const splits_limits *limits = &x->t.limits;
+  const i64 most = limits->fastest && limits->ps_per_byte == 0 ? limits->most_ps : 0;
   splits_answer *s = NEW(x->a, splits_answer);
   s->fn = ZNEWN(x->a, splits_sheet, planner_funcs(x->m->pl) + 1);
   u32 n, *order = ir_call_order(src, x->a, &n);
-  for (u32 i = 0; i < n; i++)
-    if (!make_sheet(x, (func){order[i]}, s, &s->fn[order[i]])) return NULL;
+  least l;
+  if (most && !find_least(x, &l)) return NULL;
+  for (u32 i = 0; i < n; i++) {
+    const u32 f = order[i];
+    const i64 own = most ? most_of(&l, f, most) : 0;
+    if (own < 0 || !make_sheet(x, (func){f}, s, own, &s->fn[f])) return NULL;
+    if (most && s->fn[f].s.exact) l.solved[f] = true, l.own[f] = fastest_of(&s->fn[f].s);
+  }
   s->main = &s->fn[src->main.i];
   return s;
 }

@@ -17,8 +17,10 @@ typedef struct {
   const splits_problem *p;
   arena *a, *now, *next; // next: of the cut that is made
   splits_limits most;
-  u32 *last; // by tensor: number of the operator that reads it last, + 1; 0: none
-  u32 *slot; // by tensor: among those that are live; ~0: not
+  u32 *last;  // by tensor: number of the operator that reads it last, + 1; 0: none
+  u32 *slot;  // by tensor: among those that are live; ~0: not
+  u32 *owner; // by slot: the tensor that lies there
+  splits_readers readers;
   u32 *hold; // by operator: slot of what is held of it + 1; 0: nothing
   u32 nslots, nheld;
   u64 steps;        // taken
@@ -32,7 +34,8 @@ typedef struct {
 } solver;
 
 // BEAM: states of a pass that only looks for some solution, from BEAM_FROM operators on, and after STEPS steps.
-enum { BEAM = 256, BEAM_FROM = 9, STEPS = 1 << 21 };
+// BEATEN_FROM: fewer states are not worth the comparison.
+enum { BEAM = 256, BEAM_FROM = 9, BEATEN_FROM = 16, STEPS = 1 << 21 };
 
 // ---- fronts ----------------------------------------------------------------------------------------------
 static int by_time(const void *x, const void *y) {
@@ -99,6 +102,28 @@ static i64 best_of(const solver *s, const state *x) {
   i64 best = INT64_MAX;
   for (u32 i = 0; i < x->front.n; i++) best = MIN(best, s->points.v[x->front.v[i]].time_ps);
   return best;
+}
+
+// Where one point is kept for every state.
+static void drop_beaten(solver *s, u32 op) {
+  const splits_op *x = &s->p->op[op];
+  for (u32 k = 0; k < x->nopd + x->nres; k++) {
+    const u32 t = k < x->nopd ? x->opd[k] : x->res[k - x->nopd];
+    s->owner[s->slot[t]] = t;
+  }
+  const u32 n = s->made.n;
+  if (!s->most.fastest || n < BEATEN_FROM) return;
+  arena *tmp = arena_new();
+  const splits_cut c = {s->p, &s->readers, op, s->nslots, s->nheld, s->owner, s->most.ps_per_byte};
+  splits_reached *v = NEWN(tmp, splits_reached, n);
+  for (u32 i = 0; i < n; i++)
+    v[i] = (splits_reached){s->made.v[i].of, s->made.v[i].held, best_of(s, &s->made.v[i]), false};
+  splits_find_beaten(tmp, &c, v, n);
+  u32 k = 0;
+  for (u32 i = 0; i < n; i++)
+    if (!v[i].beaten) s->made.v[k++] = s->made.v[i];
+  s->made.n = k;
+  arena_free(tmp);
 }
 
 // More states than the limit: those that are reached fastest stay.
@@ -225,6 +250,7 @@ static bool pass(solver *s, arena *a) {
       for (u32 k = 0; k < p->op[op].noptions; k++) extend(s, op, &s->cut.v[i], k, of, held);
     s->out->states += s->made.n;
     if (s->steps > s->most.steps) s->most.states = MIN(s->most.states, BEAM);
+    drop_beaten(s, op);
     cut_down(s);
     arena_free(s->now);
     s->now = s->next;
@@ -260,7 +286,7 @@ static i64 least_cost(const solver *s) {
 // that is wanted.
 static void find_bounds(solver *s) {
   const splits_problem *p = s->p;
-  const i64 most = least_cost(s) + splits_slack(s->p, s->most.ps_per_byte);
+  const i64 most = MIN(least_cost(s) + splits_slack(s->p, s->most.ps_per_byte), s->bound);
   s->bound = most;
   if (!p->op[0].named || s->hold[0] != 1) return;
   const u32 n = p->op[0].noptions;
@@ -294,7 +320,10 @@ bool splits_solve(arena *a, const splits_problem *p, const splits_limits *limits
   if (!s.most.steps) s.most.steps = STEPS;
   s.last = ZNEWN(s.a, u32, p->ntensors + 1), s.slot = NEWN(s.a, u32, p->ntensors + 1);
   s.hold = ZNEWN(s.a, u32, p->nops + 1);
+  if (s.most.most_ps && s.most.fastest && s.most.ps_per_byte == 0) s.bound = s.most.most_ps;
   make_slots(&s);
+  s.owner = ZNEWN(s.a, u32, s.nslots + 1);
+  splits_readers_of(s.a, p, &s.readers);
   find_rest(&s), find_last(&s);
   if (s.most.fastest && p->nops > BEAM_FROM) { // some solution first: what is slower in part is not looked at
     const u32 states = s.most.states;

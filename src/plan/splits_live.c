@@ -69,6 +69,11 @@ static inline void read_once(const splits_problem *p, const splits_tensor *t, li
   if (t->gradient && o->grad[k] != LIES_NONE) add_gradient(t, l, o->grad[k], s);
 }
 
+void splits_read(const splits_problem *p, const splits_tensor *t, live *l, const splits_op *x, u32 operand,
+                 const splits_option *o, step *s) {
+  read_once(p, t, l, x, operand, o, s);
+}
+
 step splits_take(const splits_problem *p, u32 op, const splits_option *o, live *of, const u32 *slot) {
   const splits_op *x = &p->op[op];
   step s = {o->time_ps, o->bytes, true};

@@ -18,6 +18,9 @@ typedef struct {
 
 // One operator with one option, on the live tensors (by tensor's slot).
 step splits_take(const splits_problem *p, u32 op, const splits_option *o, live *of, const u32 *slot);
+// An operand alone is read, forward and backward, and its gradient comes back.
+void splits_read(const splits_problem *p, const splits_tensor *t, live *l, const splits_op *x, u32 operand,
+                 const splits_option *o, step *s);
 void splits_end(const splits_tensor *t, const live *x, step *s); // after the last reader
 
 // The steps of one tensor alone depend on the options of the operator that makes it and of those that read it: an assignment
@@ -29,6 +32,24 @@ typedef struct {
 } splits_readers;
 void splits_readers_of(arena *a, const splits_problem *p, splits_readers *out);
 step splits_tensor_cost(const splits_problem *p, const splits_readers *r, u32 tensor, const u16 *option);
+
+// ---- states that are beaten (splits_beaten.c) -----------------------------------------------------------------
+// Operators up to `op` have been; `tensor` is the one that lies in a slot.
+typedef struct {
+  const splits_problem *p;
+  const splits_readers *readers;
+  u32 op, nslots, nheld;
+  const u32 *tensor;
+  double ps_per_byte;
+} splits_cut;
+typedef struct {
+  const live *of;  // by slot
+  const u16 *held; // options that later operators or the solution ask for
+  i64 cost;        // of the fastest way here
+  bool beaten;     // no fastest solution with the same held options goes through it
+} splits_reached;
+void splits_find_beaten(arena *a, const splits_cut *c, splits_reached *v, u32 n);
+
 // What a tensor between a named operator and the others costs at most to be in another state: with that more than the
 // fastest solution, one with other named options is beaten by the fastest and conversions.
 i64 splits_slack(const splits_problem *p, double ps_per_byte);

@@ -31,8 +31,9 @@ static double least_cost(const splits_prices *x, const splits_solution *s) {
   return least;
 }
 
-bool splits_solve_sheet(const splits_prices *x, splits_sheet *s) {
+bool splits_solve_sheet(const splits_prices *x, i64 most_ps, splits_sheet *s) {
   splits_limits l = x->t.limits;
+  l.most_ps = most_ps;
   const bool alone = x->t.method == SPLITS_MCMC, solved = !alone && splits_solve(x->a, &s->p, &l, &s->s);
   if (!alone && (s->s.exact || x->t.method == SPLITS_EXACT)) return solved;
   splits_solution by; // else states were given up, maybe all of those that lead to an end

@@ -6,7 +6,7 @@
 #include "plan/splits_ops.h"
 #include "plan/roles.h"
 
-enum { WAYS_MOST = 24, UNEVEN = 64 };
+enum { UNEVEN = 64 };
 
 // ---- the form of one operator -----------------------------------------------------------------------------
 typedef struct {
@@ -140,7 +140,7 @@ static void add_way(splits_instr *x, splits_way w) {
     if (x->way[k].kind == w.kind && x->way[k].letter == w.letter && x->way[k].inner == w.inner &&
         x->way[k].extent == w.extent)
       return;
-  if (x->nways < WAYS_MOST) x->way[x->nways++] = w;
+  if (x->nways < SPLITS_WAYS) x->way[x->nways++] = w;
 }
 
 // The source's indices within one letter, as they stand in one tensor.
@@ -171,7 +171,7 @@ static void find_ways(forming *w) {
   const law *l = x->l;
   const op_row *row = op_row_of((opcode)w->in->op);
   const u32 n = x->nopd;
-  x->way = NEWN(w->m->a, splits_way, WAYS_MOST);
+  x->way = NEWN(w->m->a, splits_way, SPLITS_WAYS);
   add_way(x, (splits_way){.kind = WAY_WHOLE});
   bool linear = row->red == RED_SUM, floats = true, joint = true;
   u32 alone = 0;

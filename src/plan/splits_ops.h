@@ -1,13 +1,14 @@
 // splits_ops.h - the operators of a program, in which ways each can be split over one axis, and what that costs in a plan:
 // the problems of splits.h. What prices need is read from the laws and from gradients of single operators.
-#ifndef HEDDLE_PLAN_LIES_OPS_H
-#define HEDDLE_PLAN_LIES_OPS_H
+#ifndef HEDDLE_PLAN_SPLITS_OPS_H
+#define HEDDLE_PLAN_SPLITS_OPS_H
 #include "plan/internal.h"
 
 // One way to split an operator. WAY_INDEX: an index of one letter, `extent` long, its neighbours `inner` elements of the letter
 // apart. WAY_APART: the same of a letter that must stay whole, where the operator is decomposed (decompose.c).
 // WAY_UNSAID: a plan says nothing of it. Its operands are whole already, and the gradient of its result is a sum that has
 // not been taken, which passes through its backward where it may (shard.c).
+enum { SPLITS_WAYS = 24 }; // most ways of an operator
 typedef enum { WAY_WHOLE, WAY_SUM, WAY_UNSAID, WAY_INDEX, WAY_APART } way_kind;
 typedef struct {
   u8 kind, letter;
@@ -88,6 +89,11 @@ typedef struct {
   u32 ways, nways;
   const u8 *way;
 } splits_refusal;
+// What an instruction takes in the way that goes with one of its leader's: forward and backward.
+typedef struct {
+  bool known, possible;
+  i64 ps[2];
+} splits_price_of;
 typedef struct {
   const splits_model *m;
   cost_model *k;
@@ -102,6 +108,7 @@ typedef struct {
   key_table table_keys;
   VEC(const i64 *) tables;
   splits_refusal refusal;
+  splits_price_of **known; // by function and instruction, then by way: of chains, by their first instruction
 } splits_prices;
 typedef struct {
   layout lay[LIES_MOST];
@@ -138,15 +145,18 @@ i64 splits_slowest(const splits_prices *x, u32 n); // of x->ps
 bool splits_prices_open(splits_prices *x, const splits_model *m, cost_model *k, const splits_terms *t,
                         splits_allowed *allowed, void *arg);
 void splits_prices_close(splits_prices *x);
-// Solves all functions, then main. NULL: no operator can be split so, or there is no price. fn: by function of the
+// What main takes for one microbatch, at least: its operators and those that it calls, each in its cheapest way, nothing converted. Below 0:
+// as splits_sheets.
+i64 splits_least(splits_prices *x);
+// Solves all functions, then main. NULL: no operator can be split so, there is no price, or it is all slower than limits.most_ps. fn: by function of the
 // source. In x->a.
 typedef struct {
   splits_sheet *fn;
   const splits_sheet *main;
 } splits_answer;
 const splits_answer *splits_sheets(splits_prices *x);
-// By the method of the terms (splits_method.c). False: there is no solution.
-bool splits_solve_sheet(const splits_prices *x, splits_sheet *s);
+// By the method of the terms (splits_method.c). False: there is no solution that takes most_ps at most; 0: none at all.
+bool splits_solve_sheet(const splits_prices *x, i64 most_ps, splits_sheet *s);
 // Does a way of the instruction split what the trans says, over as many ranks?
 bool splits_is_like(const splits_prices *x, const splits_instr *i, const splits_way *w, const plan_trans *t);
 // The choice of main's solution as splits over axis `axis` of a plan. In `a`; how many.

@@ -52,15 +52,15 @@ static bool globs(const char *pattern, const char *text) {
 
 typedef bool each_name(void *arg, const char *name);
 
-// All names that an instruction goes by: its node in the model, its function, FUNCTION:NUMBER, weights that it reads, its results.
-// Ends, and returns true, at the first that `each` takes.
+// All names that an instruction goes by, whichever call of its function it is in: its function, FUNCTION:NUMBER, its node unless every
+// call has one of its own, parameters that it reads, its results. Ends, and returns true, at the first that `each` takes.
 static bool names_of(const reader *r, func f, u32 index, each_name *each, void *arg) {
   const prog *p = planner_source(r->pl);
   const func_info *fi = func_get(p, f);
   const instr *in = &fi->body.v[index];
   const loc_info *at = loc_get(r->c, in->where);
   const char *fn = sym_str(r->c, fi->name);
-  if (at && at->node.i && each(arg, sym_str(r->c, at->node))) return true;
+  if (at && at->node.i && !at->alike.i && each(arg, sym_str(r->c, at->node))) return true;
   if (each(arg, fn) || each(arg, arena_printf(r->a, "%s:%u", fn, index + 1))) return true;
   for (u32 k = 0; k < instr_nopd(fi, in); k++) {
     const value v = opd_of(fi, in, k);
@@ -74,6 +74,38 @@ static bool names_of(const reader *r, func f, u32 index, each_name *each, void *
   return false;
 }
 
+// The calls of a function in main, and how many of them there are.
+static u32 calls_of(const reader *r, func f, const instr **v) {
+  const prog *p = planner_source(r->pl);
+  const func_info *m = func_get(p, p->main);
+  u32 n = 0;
+  for (u32 i = 0; i < m->body.n; i++)
+    if (m->body.v[i].op == OP_call && m->body.v[i].callee.i == f.i) v[n++] = &m->body.v[i];
+  return n;
+}
+
+// The names that an instruction has in one call of its function alone: its node in the model, weights that it reads.
+static bool names_in_call(const reader *r, func f, u32 index, u32 call, const instr *const *calls, u32 ncalls,
+                          each_name *each, void *arg) {
+  const prog *p = planner_source(r->pl);
+  const func_info *fi = func_get(p, f), *m = func_get(p, p->main);
+  const instr *in = &fi->body.v[index];
+  const loc_info *at = loc_get(r->c, in->where);
+  if (at && at->alike.i) {
+    for (u32 k = 0; at && k < call; k++) at = loc_get(r->c, at->alike);
+    if (at && at->node.i && each(arg, sym_str(r->c, at->node))) return true;
+  }
+  if (call >= ncalls) return false;
+  for (u32 k = 0; k < instr_nopd(fi, in); k++) {
+    const value v = opd_of(fi, in, k);
+    if (val(fi, v)->def) continue;
+    const value w = opd_of(m, calls[call], v - 1);
+    const char *name = sym_str(r->c, m->values.v[w].name);
+    if (!val(m, w)->def && *name && each(arg, name)) return true;
+  }
+  return false;
+}
+
 static bool matches(void *arg, const char *name) { return globs(arg, name); }
 static bool offers(void *arg, const char *name) {
   near_try(arg, name);
@@ -83,6 +115,80 @@ static bool offers(void *arg, const char *name) {
 static bool is_operator(const prog *p, func f, u32 index) {
   const u16 op = func_get(p, f)->body.v[index].op;
   return op != OP_call && op != OP_pack && op != OP_unpack && !(op_row_of((opcode)op)->flags & OPF_META);
+}
+
+// In how many calls the instruction is called so, of how many.
+typedef struct {
+  func f;
+  u32 index, n, of;
+  const char *one,
+      *other; // a name that matches in one call, the name of the same in a call where it does not
+} partly;
+
+typedef struct {
+  const char *pattern, *name; // the name that matches, or the one at this position
+  u32 n, at;                  // names so far, the position
+} match_arg;
+
+static bool matches_name(void *arg, const char *name) {
+  match_arg *x = arg;
+  const bool is = x->pattern ? globs(x->pattern, name) : x->n == x->at;
+  if (is) x->name = name, x->at = x->n;
+  x->n++;
+  return is;
+}
+
+static partly match_calls(const reader *r, func f, u32 index, const char *pattern, const instr **calls) {
+  const prog *p = planner_source(r->pl);
+  const u32 ncalls = f.i == p->main.i ? 0 : calls_of(r, f, calls);
+  partly x = {.f = f, .index = index, .of = MAX(ncalls, 1)};
+  u32 copies = 0;
+  for (loc l = func_get(p, f)->body.v[index].where; l.i; l = loc_get(r->c, l)->alike) copies++;
+  if (copies > 1 && copies != ncalls) x.of = copies; // what stands for which call is not known: nodes alone
+  const u32 known = x.of == ncalls ? ncalls : 0;
+  match_arg one = {.pattern = pattern}, other = {0};
+  u32 but = 0; // a call where it does not match
+  for (u32 k = 0; k < x.of; k++) {
+    match_arg arg = {.pattern = pattern};
+    const bool is = names_in_call(r, f, index, k, calls, known, matches_name, &arg);
+    x.n += is;
+    if (is && !one.name) one = arg;
+    if (!is) but = k;
+  }
+  if (!x.n || x.n == x.of) return x;
+  other.at = one.at;
+  names_in_call(r, f, index, but, calls, known, matches_name, &other);
+  x.one = one.name, x.other = other.name ? other.name : "";
+  return x;
+}
+
+// The pattern with * for what differs between two names: for "*.0/*" of ".0/up" and ".3/up", "*.*/*". NULL: it has no such part.
+static const char *widened(arena *a, const char *pattern, const char *one, const char *other) {
+  size_t from = 0, to = strlen(one), rest = strlen(other);
+  while (from < to && from < rest && one[from] == other[from]) from++;
+  while (to > from && rest > from && one[to - 1] == other[rest - 1]) to--, rest--;
+  const char digits[] = "0123456789";
+  while (from > 0 && strchr(digits, one[from - 1])) from--;
+  while (one[to] && strchr(digits, one[to])) to++;
+  const size_t n = to - from;
+  for (const char *at = pattern; n && (at = strstr(at, arena_strndup(a, one + from, n))); at++) {
+    if (at > pattern && from && at[-1] != '*' && at[-1] != '?' && at[-1] != one[from - 1]) continue;
+    if (at[n] && strchr(digits, at[n])) continue;
+    return arena_printf(a, "%.*s*%s", (int)(at - pattern), pattern, at + n);
+  }
+  return NULL;
+}
+
+static void tell_partly(reader *r, const ynode *node, const partly *x, const instr **calls) {
+  const func_info *fi = func_get(planner_source(r->pl), x->f);
+  const char *fn = sym_str(r->c, fi->name);
+  bad(r, node, "`%s` matches %s in %u of %u calls of %s, which are split alike: a rule holds for all of them",
+      node->str, op_row_of((opcode)fi->body.v[x->index].op)->name, x->n, x->of, fn);
+  const char *wide = widened(r->a, node->str, x->one, x->other);
+  if (wide && match_calls(r, x->f, x->index, wide, calls).n == x->of)
+    diag_hint(r->c, "node: \"%s\"", wide);
+  else
+    diag_hint(r->c, "node: \"%s:%u\"", fn, x->index + 1);
 }
 
 static void find_matches(reader *r, const ynode *y, rule *out) {
@@ -104,6 +210,8 @@ static void find_matches(reader *r, const ynode *y, rule *out) {
   u32 n = 0;
   near_name near = near_to(where ? where : what, strlen(where ? where : what));
   out->match = ZNEWN(r->a, bool *, nf + 1);
+  const instr **calls = NEWN(r->a, const instr *, func_get(p, p->main)->body.n + 1);
+  partly part = {0};
   for (u32 f = 1; f < nf; f++) {
     const func_info *fi = func_get(p, (func){f});
     out->match[f] = ZNEWN(r->a, bool, fi->body.n + 1);
@@ -115,13 +223,16 @@ static void find_matches(reader *r, const ynode *y, rule *out) {
         continue;
       }
       if (where && !names_of(r, (func){f}, i, matches, (void *)where)) {
-        names_of(r, (func){f}, i, offers, &near);
-        continue;
+        const partly x = match_calls(r, (func){f}, i, where, calls);
+        if (!x.n) names_of(r, (func){f}, i, offers, &near);
+        if (x.n && x.n < x.of && !part.n) part = x;
+        if (x.n < x.of) continue;
       }
       out->match[f][i] = true, n++;
     }
   }
-  if (n) return;
+  if (part.n) tell_partly(r, node, &part, calls);
+  if (n || part.n) return;
   if (where && what)
     bad(r, node, "no %s of the model is called `%s`", what, where);
   else if (where)

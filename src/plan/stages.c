@@ -135,6 +135,28 @@ static bool check_replicas(const main_build *mb) {
   return false;
 }
 
+// Segments cover main, one behind the other: says which instruction is left out, or in two of them.
+static void tell_cover(const main_build *mb, u32 number, u32 at, u32 end) {
+  const plan_segment *ps = &mb->x->pn->segments[number];
+  const bool left_out = ps->from > at || (ps->from == at && ps->to < end);
+  const u32 which = ps->from > at ? at : ps->from < at ? ps->from : ps->to < end ? ps->to + 1 : end;
+  const instr *in = &mb->m->body.v[which - 1];
+  ctx *c = mb->s->c;
+  const char *name =
+      in->op == OP_call ? sym_str(c, func_get(mb->s, in->callee)->name) : op_row_of((opcode)in->op)->name;
+  diag(c, E_PLAN, ps->at,
+       "segment %u covers instructions %u to %u of main, which has %u: %s, main:%u, is in %s", number,
+       ps->from, ps->to, end, name, which,
+       left_out       ? "no segment"
+       : ps->to > end ? "it, and nothing is behind it"
+                      : "two segments");
+  diag_hint(c,
+            "from: %u, to: %u; or use the model and the options that the plan was made for, which its first "
+            "line names if "
+            "`heddle plan -o` wrote it",
+            at, number + 1 < mb->nsegments && ps->to >= at && ps->to < end ? ps->to : end);
+}
+
 static bool make_stages(main_build *mb) {
   const plan *pn = mb->x->pn;
   u32 at = 1, end = mb->m->body.n;
@@ -142,13 +164,7 @@ static bool make_stages(main_build *mb) {
   for (u32 i = 0; i < mb->nsegments; i++) {
     const plan_segment *ps = &pn->segments[i];
     if (ps->from != at || ps->to < ps->from || ps->to > end || (i + 1 == mb->nsegments && ps->to != end)) {
-      diag(mb->s->c, E_PLAN, ps->at,
-           "segment %u covers instructions %u to %u of main; expected to start at %u and the last to end at "
-           "%u",
-           i, ps->from, ps->to, at, end);
-      diag_hint(mb->s->c,
-                "use the model and the options that the plan was made for: its first line names them if "
-                "`heddle plan -o` wrote it");
+      tell_cover(mb, i, at, end);
       return false;
     }
     at = ps->to + 1;

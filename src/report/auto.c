@@ -85,6 +85,7 @@ static const char *found(arena *a, const search_auto *s) {
     sb_fmt(&b, "degrees split by Markov chains: %u (%s)", s->degrees, chains);
   else
     sb_fmt(&b, "degrees split by dynamic programming: %u", s->degrees);
+  if (s->ruled_out) sb_fmt(&b, ", ruled out as slower by the estimate: %u", s->ruled_out);
   if (s->how.method == SPLITS_MCMC || !s->inexact) return sb_str(&b);
   sb_fmt(&b, " (not exact, for too many states: %u", s->inexact);
   if (s->walked) sb_fmt(&b, "; by Markov chains too: %u, better: %u, %s", s->walked, s->better, chains);
@@ -131,6 +132,7 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
   report_fact(r, "hybrids", NULL, cell_i(CELL_INT, s->hybrids.space));
   report_fact(r, "degrees", NULL, cell_i(CELL_INT, s->degrees));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->simulated));
+  report_fact(r, "ruled_out", NULL, cell_i(CELL_INT, s->ruled_out));
   report_fact(r, "inexact", NULL, cell_i(CELL_INT, s->inexact));
   report_fact(r, "method", NULL, cell_text(splits_method_names[s->how.method]));
   report_fact(r, "chains", NULL, cell_i(CELL_INT, s->walked));

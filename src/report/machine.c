@@ -10,6 +10,7 @@ void report_machine(report *r, arena *a, const machine *m) {
                                  {"link", "link"},
                                  {"link_bytes_per_s", "each way"},
                                  {"host_bytes_per_s", "host"},
+                                 {"host_memory_bytes", "host memory"},
                                  {"nics", "NICs"},
                                  {"nic_bytes_per_s", "each"}};
   static const column devices[] = {{"device", "device"},
@@ -35,6 +36,7 @@ void report_machine(report *r, arena *a, const machine *m) {
                                                       : link_name(k->inside.shape);
     report_row(r, (cell[]){cell_i(CELL_INT, k->count), cell_i(CELL_INT, k->ndevs), cell_text(link),
                            rate(CELL_RATE, many ? k->inside.bw : 0), rate(CELL_RATE, host ? k->host.bw : 0),
+                           k->host_bytes ? cell_i(CELL_BYTES, k->host_bytes) : cell_none(),
                            cell_i(CELL_INT, k->nics), rate(CELL_RATE, k->nics ? k->nic_bw : 0)});
   }
   report_gap(r);

@@ -11,6 +11,7 @@ enum { SIMULATED = 12, FITTED = 8, FEW = 64 };
 
 typedef struct {
   strategy s;
+  i64 least_ps; // of the estimate
   auto_plan plan;
 } candidate;
 typedef struct {
@@ -129,6 +130,38 @@ static bool has_candidate(const finding *x, const strategy *s) {
   return false;
 }
 
+static int by_least(const void *x, const void *y) {
+  const candidate *p = x, *q = y;
+  if (p->least_ps != q->least_ps) return p->least_ps < q->least_ps ? -1 : 1;
+  return strategy_compare(&p->s, &q->s);
+}
+
+// In the order of what they take at least, which decides how soon much is ruled out, and nothing else. What is slower than as many that fit as are simulated can be none of these.
+static void split_candidates(finding *x) {
+  i64 best[SIMULATED];
+  u32 nbest = 0, n = 0;
+  if (x->n) qsort(x->v, x->n, sizeof *x->v, by_least);
+  for (u32 k = 0; k < x->n; k++) {
+    candidate c = x->v[k];
+    const i64 most = nbest < SIMULATED ? 0 : best[SIMULATED - 1];
+    const hybrid_opts h = options(x, &c.s);
+    bool ruled_out = most && c.least_ps > most;
+    if (ruled_out || !policy_auto(x->x, x->a, &h, most, &ruled_out, &c.plan)) {
+      x->r->ruled_out += ruled_out;
+      continue;
+    }
+    x->r->points += c.plan.points, x->r->inexact += !c.plan.exact;
+    x->r->walked += c.plan.walked, x->r->better += c.plan.better;
+    x->v[n++] = c;
+    u32 at;
+    if (!c.plan.fits || (nbest == SIMULATED && c.plan.time_ps >= most)) continue;
+    if (nbest < SIMULATED) nbest++;
+    for (at = nbest - 1; at > 0 && best[at - 1] > c.plan.time_ps; at--) best[at] = best[at - 1];
+    best[at] = c.plan.time_ps;
+  }
+  x->r->degrees = x->n = n;
+}
+
 // Degrees of the search with a tensor axis, each once.
 static void find_candidates(finding *x, const search_result *all) {
   const weight_bytes weights = weights_of(planner_source(x->pl), x->o);
@@ -142,13 +175,12 @@ static void find_candidates(finding *x, const search_result *all) {
     if (!is_promising(x, &all->point[k], &weights, have)) continue;
     candidate *c = &x->v[x->n];
     *c = (candidate){.s = without(s)};
+    if (has_candidate(x, &c->s)) continue;
     const hybrid_opts h = options(x, &c->s);
-    if (has_candidate(x, &c->s) || !policy_auto(x->x, x->a, &h, &c->plan)) continue;
-    x->r->points += c->plan.points, x->r->inexact += !c->plan.exact;
-    x->r->walked += c->plan.walked, x->r->better += c->plan.better;
+    c->least_ps = policy_auto_least(x->x, &h);
     x->n++;
   }
-  x->r->degrees = x->n;
+  split_candidates(x);
 }
 
 // What was said that no automatic plan has, if every plan of the search has it. False and a located diagnostic: there is such.
@@ -196,7 +228,7 @@ static void try_few(finding *x, const candidate *c) {
   const hybrid_opts h = options(x, &c->s);
   const u32 n = c->s.tp.n < 2 ? 0 : policy_auto_few(x->x, x->a, &h, FEW, v);
   for (u32 k = 0; k < n; k++) {
-    candidate other = {c->s, v[k]};
+    candidate other = {.s = c->s, .plan = v[k]};
     other.s.layers = v[k].layers;
     if (v[k].fits) try_plan(x, &other);
   }

@@ -116,13 +116,15 @@ static void count_reason(arena *a, search_result *r, const search_point *p) {
   for (u32 i = 0; i < r->nreasons; i++) {
     search_reason *x = &r->reason[i];
     if (!alike(x->why, p->why)) continue;
+    x->varies |= strcmp(x->why, p->why) != 0;
     if (strategy_compare(&p->s, x->example) < 0) x->why = p->why, x->example = &p->s;
     x->count += p->stands;
     return;
   }
   if (r->nreasons == r->reasons_cap)
     r->reason = vec_grow(a, r->reason, r->nreasons, &r->reasons_cap, r->nreasons + 1, sizeof *r->reason);
-  r->reason[r->nreasons++] = (search_reason){p->stands, p->why_id, p->why, &p->s};
+  r->reason[r->nreasons++] =
+      (search_reason){.count = p->stands, .why_id = p->why_id, .why = p->why, .example = &p->s};
 }
 
 void outcome_count(arena *a, search_result *r, const search_point *p) {

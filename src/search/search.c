@@ -548,7 +548,7 @@ static const char *hint_of(search *s) {
   const search_result *r = s->r;
   worker *w = &s->w[0];
   if (!r->nreasons || r->least_bytes ||
-      (r->space > 1 && (r->nreasons > 1 || r->reason[0].why_id != E_STRATEGY)))
+      (r->space > 1 && (r->nreasons > 1 || (r->reason[0].varies && r->reason[0].why_id != E_STRATEGY))))
     return NULL;
   const search_point p = {.s = *r->reason[0].example};
   hybrid_opts h = search_hybrid(s->o, &p);
@@ -556,7 +556,9 @@ static const char *hint_of(search *s) {
   const char *hint = NULL;
   h.k = w->k, h.no_order = true, h.files = &s->files;
   diag_clear(w->c);
-  if (!policy_hybrid(w->pl, tmp, &h) && diag_count(w->c)) {
+  bool made = policy_hybrid(w->pl, tmp, &h);
+  if (made) h.no_order = false, made = policy_hybrid(w->pl, tmp, &h); // then it is of the schedule
+  if (!made && diag_count(w->c)) {
     const diag_item d = diag_get(w->c, 0);
     for (u32 k = 0; k < d.notes && !hint; k++) {
       const diag_part_item x = diag_part(w->c, 0, k);

@@ -74,6 +74,7 @@ typedef struct {
   u16 why_id;
   const char *why; // of the example
   const strategy *example;
+  bool varies; // their reasons are not all the same
 } search_reason;
 // The plans of one value of schedule or coshard, where a search was told several.
 typedef struct {
@@ -213,6 +214,7 @@ typedef struct {
   search_point same;     // the best one
   u32 degrees,
       simulated; // degrees (with microbatches, storage, recomputation) that were compared; simulated plans
+  u32 ruled_out; // degrees besides that are slower by these estimates than all that were simulated
   u64 points;    // that the dynamic programs looked at
   u32 inexact;   // of the degrees: so many whose dynamic program hit its limits
   u32 walked, better; // of the degrees: split by Markov chains; so many by the better for it

@@ -44,7 +44,8 @@ static void mark_gradients(sim *s, const func_info *f, const instr *i, life *l) 
   }
   for (u32 r = 0; r < i->nres; r++) {
     if (!(l->flags[i->res + r] & LIFE_GRAD)) continue;
-    for (u32 k = 0; k < n; k++) { // of a call: the accumulator that the result continues
+    const bool each = i->op != OP_call && op_row_of(i->op)->flags & OPF_MANY_RES; // a result for each operand
+    for (u32 k = each ? r : 0; k < (each ? r + 1 : n); k++) { // of a call: the accumulator that it continues
       value v = opd_of(f, i, k);
       bool same = f->values.v[v].ty.i == f->values.v[i->res + r].ty.i;
       if (i->op == OP_call ? same && opd_donated(f, i, k) : carries_gradient(i->op)) l->flags[v] |= LIFE_GRAD;

@@ -89,6 +89,16 @@ TEST(draft_refuses_with_its_line) {
   CHECK(heddle_draft_order(d, 0, 'F', 0, 0));
   CHECK(!heddle_plan_apply(heddle_draft_plan(d)) && heddle_session_errors(s) == 1);
   REQUIRE(heddle_session_diagnostic(s, 0, &x) && x.line > 0);
+  CHECK(strstr(x.message, "cross_entropy, main:") && strstr(x.message, "is in no segment"));
+
+  heddle_session_clear(s); // operators have other numbers once they are co-sharded
+  heddle_operator op;
+  heddle_draft *parts = halves(p, "tokens");
+  REQUIRE(heddle_program_operator(p, "layer", 2, &op));
+  CHECK(heddle_draft_trans(parts, &op, 1, 1, "dp") && heddle_draft_set(parts, "coshard", "2"));
+  CHECK(!heddle_draft_plan(parts));
+  REQUIRE(heddle_session_diagnostic(s, 0, &x));
+  CHECK(strstr(x.message, "coshard rewrites the functions"));
 
   heddle_session_clear(s); // what is no task; and nothing after it
   CHECK(!heddle_draft_order(d, 0, 'X', 0, 0));

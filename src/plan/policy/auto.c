@@ -17,8 +17,14 @@ enum { FRONT_STATES = 2048, FRONT_POINTS = 256, FRONT_STEPS = 1 << 16 };
 // What was solved, for degrees that differ in nothing that its prices depend on.
 typedef struct {
   splits_prices p;
-  const splits_answer *answer; // NULL: there is none
+  const splits_answer *answer; // NULL: there is none that takes this at most; 0: none at all
+  i64 most_ps;
 } solved;
+// What operators take for a microbatch at least, for degrees that differ in nothing that this depends on.
+typedef struct {
+  u32 ranks, ways, parts, recompute;
+  i64 ps; // 0: nothing is known
+} least_work;
 // What a hybrid splits over so many tensor ranks: one of the starts of chains.
 typedef struct {
   u32 ways, n;
@@ -32,6 +38,7 @@ struct splitter {
   const splits_rules *rules;
   auto_opts how;
   VEC(solved *) known;
+  VEC(least_work) works;
   VEC(like) likes;
   const bool *const *marked[MARKED_WORDS]; // by word of `recompute`
 };
@@ -45,7 +52,8 @@ splitter *policy_auto_new(planner *pl, bool train, const auto_opts *how) {
 
 void policy_auto_free(splitter *x) {
   if (!x) return;
-  for (u32 k = 0; k < x->known.n; k++) splits_prices_close(&x->known.v[k]->p);
+  for (u32 k = 0; k < x->known.n; k++)
+    if (x->known.v[k]->p.a) splits_prices_close(&x->known.v[k]->p);
   splits_model_free((splits_model *)x->m);
   arena_free(x->a);
 }
@@ -271,17 +279,55 @@ static bool same_prices(const splits_terms *x, const splits_terms *y) {
   return same && (alone || (x->held == y->held && x->zero == y->zero && x->offload == y->offload));
 }
 
-// Solved, kept until the splitter goes.
+static bool open_prices(const splitter *x, const hybrid_opts *o, const splits_terms *t, splits_prices *p) {
+  return splits_prices_open(p, x->m, o->k, t, x->rules ? splits_rules_allow : NULL, (void *)x->rules);
+}
+
+// Solved, kept until the splitter goes; what is too slow only as long as nobody asks for slower ones.
 static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *t) {
-  for (u32 k = 0; k < x->known.n; k++)
-    if (same_prices(&x->known.v[k]->p.t, t)) return x->known.v[k];
-  solved *y = NEW(x->a, solved);
+  const i64 most = t->limits.most_ps;
+  solved *y = NULL;
+  for (u32 k = 0; k < x->known.n && !y; k++)
+    if (same_prices(&x->known.v[k]->p.t, t)) y = x->known.v[k];
+  if (y && (y->answer || !y->most_ps || (most && most <= y->most_ps))) return y;
+  if (!y) *vec_push(x->a, &x->known) = y = NEW(x->a, solved);
+  *y = (solved){.most_ps = most};
   const u32 before = diag_count(x->pl->src->c);
-  if (splits_prices_open(&y->p, x->m, o->k, t, x->rules ? splits_rules_allow : NULL, (void *)x->rules))
-    y->answer = splits_sheets(&y->p);
+  if (open_prices(x, o, t, &y->p)) y->answer = splits_sheets(&y->p);
   diag_truncate(x->pl->src->c, before);
-  *vec_push(x->a, &x->known) = y;
+  if (!y->answer && most) { // nothing of it is asked for again
+    const splits_terms asked = y->p.t;
+    const splits_refusal refused = y->p.refusal;
+    splits_prices_close(&y->p);
+    y->p = (splits_prices){.t = asked, .refusal = refused};
+  }
   return y;
+}
+
+// Microbatches by the time of one, of stages that are as long: what a step takes at least, and the reverse.
+static i64 step_ps(const strategy *s, i64 ps) {
+  return (i64)((double)ps * (1 + (double)(s->mb.n - 1) / s->pp.n) * 0.999999);
+}
+static i64 microbatch_ps(const strategy *s, i64 ps) {
+  return (i64)((double)ps / (1 + (double)(s->mb.n - 1) / s->pp.n) * 1.000001) + 1;
+}
+
+i64 policy_auto_least(splitter *x, const hybrid_opts *o) {
+  const splits_terms t = terms_of(x, o, &(splits_limits){.fastest = true});
+  const u32 parts = t.data * t.micro;
+  for (u32 k = 0; k < x->works.n; k++) {
+    const least_work *y = &x->works.v[k];
+    if (y->ranks == t.ranks && y->ways == t.ways && y->parts == parts && y->recompute == t.recompute)
+      return step_ps(&o->s, y->ps);
+  }
+  least_work y = {t.ranks, t.ways, parts, t.recompute, 0};
+  splits_prices p;
+  const u32 before = diag_count(x->pl->src->c);
+  if (open_prices(x, o, &t, &p)) y.ps = MAX(splits_least(&p), 0);
+  splits_prices_close(&p);
+  diag_truncate(x->pl->src->c, before);
+  *vec_push(x->a, &x->works) = y;
+  return step_ps(&o->s, y.ps);
 }
 
 bool policy_auto_whole(const splitter *x, arena *a, u32 ways, auto_plan *out) {
@@ -327,9 +373,14 @@ static bool solve(splitter *x, arena *a, const hybrid_opts *o, const splits_limi
   return y->answer;
 }
 
-bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
+bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, i64 most_ps, bool *ruled_out, auto_plan *out) {
   *out = (auto_plan){.layers = o->s.layers};
-  return solve(x, a, o, &(splits_limits){.fastest = true}, out);
+  const splits_limits l = {.fastest = true, .most_ps = most_ps ? microbatch_ps(&o->s, most_ps) : 0};
+  const bool any = solve(x, a, o, &l, out);
+  if (!ruled_out) return any;
+  const splits_terms t = terms_of(x, o, &l);
+  *ruled_out = !any && most_ps && !solved_of(x, o, &t)->p.refusal.x;
+  return any;
 }
 
 // ---- few operators ------------------------------------------------------------------------------------------
@@ -389,7 +440,7 @@ u32 policy_auto_few(splitter *x, arena *a, const hybrid_opts *o, u32 most, auto_
 // The whole front, where there are few steps to it. Else bytes at a price: the least price at which the best split fits, by factors of
 // four and then halving the ratio. The result is one of the solutions that nothing beats in time and bytes, either way.
 bool policy_auto_within(splitter *x, arena *a, const hybrid_opts *o, auto_plan *out) {
-  if (!policy_auto(x, a, o, out) || out->fits) return out->nrows > 0;
+  if (!policy_auto(x, a, o, 0, NULL, out) || out->fits) return out->nrows > 0;
   const strategy *s = &o->s;
   double below = 0, price = (double)out->time_ps / s->mb.n / (double)MAX(out->bytes, 1) / 64, fits = 0;
   auto_plan now = {.layers = s->layers};

@@ -36,8 +36,13 @@ static bool has_host(ctx *c, const machine *m, loc at) {
   for (u32 k = 0; k < m->nnode_kinds; k++) {
     const node_kind *nk = &m->node_kind[k];
     if (nk->host_bytes && nk->host.shape != LINK_NONE) continue;
-    diag(c, E_STRATEGY, at, "offload: the machine %s does not say %s", sym_str(m->c, m->name),
-         nk->host_bytes ? "how its devices reach host memory" : "how much host memory its nodes have");
+    u32 node = 0, rank = 0;
+    while (node < m->nnodes && m->node[node] != k) node++;
+    while (rank + 1 < m->nranks && m->dev[rank].node != node) rank++;
+    diag(c, E_STRATEGY, at, "offload: the machine %s does not say %s (node %u, %u x %s)",
+         sym_str(m->c, m->name),
+         nk->host_bytes ? "how its devices reach host memory" : "how much host memory its nodes have", node,
+         nk->ndevs, sym_str(m->c, machine_kind_of(m, rank)->name));
     diag_hint(c, "add `host: {bandwidth: 16 GB/s, memory: 512 GiB}` to its nodes, or `pcie=16GB/s "
                  "hostmem=512GiB` to --machine");
     return false;

@@ -72,6 +72,7 @@ $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy
   "hybrids": 12,
   "degrees": 3,
   "simulated": 3,
+  "ruled_out": 0,
   "inexact": 0,
   "method": "both",
   "chains": 0,
@@ -141,11 +142,12 @@ layer        21  layernorm      ln2.g, ln2.b    whole
 layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
 layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
 main          7  layernorm      ln_f.g, ln_f.b  whole
-$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --json | tail -11
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --json | tail -12
   "split_by": "mcmc",
   "hybrids": 12,
   "degrees": 3,
   "simulated": 3,
+  "ruled_out": 0,
   "inexact": 3,
   "method": "mcmc",
   "chains": 3,

@@ -201,8 +201,8 @@ machine  dgx-h100
 about    NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch
 devices  8
 
-nodes  devices  link    each way       host  NICs       each
-    1        8  switch  450 GB/s  63.0 GB/s     8  50.0 GB/s
+nodes  devices  link    each way       host  host memory  NICs       each
+    1        8  switch  450 GB/s  63.0 GB/s     2.00 TiB     8  50.0 GB/s
 
 device  count    memory    usable  bandwidth          f16         bf16           f32           f64
 h100        8  80.0 GiB  72.0 GiB  3.35 TB/s  989 TFLOP/s  989 TFLOP/s  66.9 TFLOP/s  66.9 TFLOP/s
@@ -217,8 +217,8 @@ warning[W0602]: 1 of 3 nodes have no NICs: no rate is assumed, and nothing is se
   "about": "",
   "ranks": 20,
   "nodes": [
-    {"nodes": 2, "devices": 8, "link": "switch", "link_bytes_per_s": 450000000000, "host_bytes_per_s": 63000000000, "nics": 8, "nic_bytes_per_s": 50000000000},
-    {"nodes": 1, "devices": 4, "link": "pairs", "link_bytes_per_s": 56250000000, "host_bytes_per_s": 31500000000, "nics": 0, "nic_bytes_per_s": null}
+    {"nodes": 2, "devices": 8, "link": "switch", "link_bytes_per_s": 450000000000, "host_bytes_per_s": 63000000000, "host_memory_bytes": null, "nics": 8, "nic_bytes_per_s": 50000000000},
+    {"nodes": 1, "devices": 4, "link": "pairs", "link_bytes_per_s": 56250000000, "host_bytes_per_s": 31500000000, "host_memory_bytes": null, "nics": 0, "nic_bytes_per_s": null}
   ],
   "devices": [
     {"device": "h100", "count": 16, "memory_bytes": 85899345920, "usable_bytes": 77309411328, "memory_bytes_per_s": 3350000000000, "f16_flop_per_s": 989400000000000, "bf16_flop_per_s": 989400000000000, "f32_flop_per_s": 66900000000000.01, "f64_flop_per_s": 66900000000000.01},

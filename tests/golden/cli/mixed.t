@@ -503,9 +503,9 @@ machine  apart.yaml
 about
 devices  8
 
-nodes  devices  link                      each way       host  NICs       each
-    1        4  none: cannot communicate                          1  12.5 GB/s
-    1        4  switch                    150 GB/s  15.8 GB/s     1  12.5 GB/s
+nodes  devices  link                      each way       host  host memory  NICs       each
+    1        4  none: cannot communicate                                       1  12.5 GB/s
+    1        4  switch                    150 GB/s  15.8 GB/s                  1  12.5 GB/s
 
 device  count    memory    usable  bandwidth          f16  bf16           f32           f64
 old         4  16.0 GiB  14.4 GiB   700 GB/s                     9.00 TFLOP/s
@@ -528,9 +528,9 @@ error[E0506]: no plan can run: of 222, 180 impossible, 42 equal to another
   note: 12 impossible, such as dp=4 tp=1 pp=1 zero=2: reduce_scatter over 4 ranks: the machine has no link between the devices of a node
   hint: connect the nodes: --machine '... ib=8x200Gb/s'; devices of a node: '... link=300GB/s' or '... host=16GB/s'
 $ heddle machines "1x4 v100 host=16GB/s + 1x4 p100 ib=1Gb/s" | sed -n '/^nodes/,/^$/p'
-nodes  devices  link              each way       host  NICs      each
-    1        4  switch            150 GB/s  16.0 GB/s     1  125 MB/s
-    1        4  through the host            15.8 GB/s     1  125 MB/s
+nodes  devices  link              each way       host  host memory  NICs      each
+    1        4  switch            150 GB/s  16.0 GB/s                  1  125 MB/s
+    1        4  through the host            15.8 GB/s                  1  125 MB/s
 
 ## With --top 1 all others may be ruled out by their bounds: which one is next is known only if none of them is faster.
 $ heddle plan gpt2 --machine "1x4 v100" --batch 32 --train --top 1 | grep '^winner\|^next\|^cert'
@@ -863,8 +863,8 @@ warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is se
    1 | laptop*2
      | ^
   hint: 'laptop*2 ib=100Gb/s', with the rate of your network
-nodes  devices  link     each way       host  NICs  each
-    2        4  switch  5.00 GB/s  10.0 GB/s     0
+nodes  devices  link     each way       host  host memory  NICs  each
+    2        4  switch  5.00 GB/s  10.0 GB/s                  0
 $ heddle explain W0602
 W0602 (warning): nodes or devices that nothing connects
 
@@ -885,7 +885,7 @@ left out       2 of 8 devices: the winner is on ranks 0 to 5
 $ heddle plan gpt2 --batch 32 --train --machine "1x5 v100" --strategy "dp=5 dp.shares=equal" --threads 1
 error[E0506]: no plan can run: all 36 are impossible
   note: 36 impossible, such as dp=5 tp=1 pp=1: batch 32 is not divisible by dp=5
-  hint: choose degrees and microbatches that divide the batch, the heads and the layers
+  hint: choose a batch that is a multiple of 5, or dp.shares=7/7/6/6/6
 [1]
 $ heddle sim bert-large --batch 64 --train --dtype f16 --machine "1x6 v100" --strategy "dp=6 mb=2 dp.shares=auto" | grep -E "^plan|per step"
 plan            dp=6 tp=1 pp=1 mb=2 dp.shares=6/6/5x4

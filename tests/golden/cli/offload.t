@@ -147,7 +147,7 @@ next         dp=32 tp=16 pp=1 zero=3 recompute=full offload=params+grads+states
 certificate  8 plans: 3 fit, 5 too large, 0 too slow, 0 impossible, 0 equal to another;
 ## What cannot be.
 $ heddle sim mlp-xs --batch 64 --train --optimizer adam --machine '1x2 v100' --strategy 'dp=2 offload=states'
-error[E0509]: offload: the machine 1x2 v100 does not say how much host memory its nodes have
+error[E0509]: offload: the machine 1x2 v100 does not say how much host memory its nodes have (node 0, 2 x v100)
   --> --strategy:1:6
    1 | dp=2 offload=states
      |      ^
@@ -212,8 +212,41 @@ too large  950 MiB of the 921 MiB of host memory of a node: 28.8 MiB more than t
 ## What a machine does not say, in a search.
 $ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --machine '1x2 v100' --strategy 'dp=2 pp=1 tp=1 mb=1 recompute=none zero=0 offload=params'
 error[E0506]: the plan is impossible
-  note: offload: the machine 1x2 v100 does not say how much host memory its nodes have
+  note: offload: the machine 1x2 v100 does not say how much host memory its nodes have (node 0, 2 x v100)
   hint: add `host: {bandwidth: 16 GB/s, memory: 512 GiB}` to its nodes, or `pcie=16GB/s hostmem=512GiB` to --machine
 [1]
 $ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --machine '1x2 v100' --strategy 'dp=2 pp=1 tp=1 mb=1 offload=none' --why offload=params | grep '^impossible'
-impossible  offload: the machine 1x2 v100 does not say how much host memory its nodes have
+impossible  offload: the machine 1x2 v100 does not say how much host memory its nodes have (node 0, 2 x v100)
+## Activations in host memory are no gradients, though one copy brings both.
+$ for o in grads grads+acts; do heddle sim gpt2 --batch 16 --train --machine '1x4 v100 pcie=12GB/s hostmem=64GiB' --strategy "pp=4 mb=8 offload=$o" | grep '^ranks\|^0  '; done
+ranks           4
+ranks  stream       busy   share
+0      compute  427.1 ms  58.5 %
+0      h2d      238.5 ms  32.7 %
+0      d2h      238.9 ms  32.7 %
+0      pp.f0    538.0 us   0.1 %
+0      pp.b0    538.0 us   0.1 %
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
+0         258 MiB   54.1 MiB        0 B     3.00 GiB    205 MiB       6.00 MiB  3.51 GiB
+ranks           4
+ranks  stream       busy   share
+0      compute  427.1 ms  23.4 %
+0      h2d      909.5 ms  49.8 %
+0      d2h      910.4 ms  49.8 %
+0      pp.f0    538.0 us   0.0 %
+0      pp.b0    538.0 us   0.0 %
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
+0         258 MiB   54.1 MiB        0 B      128 KiB    391 MiB        390 MiB  1.07 GiB
+## Which nodes lack host memory; `heddle machines` shows it.
+$ heddle sim gpt2 --batch 16 --train --machine '1x2 v100 + 1x2 t4 eth=25Gb/s pcie=12GB/s hostmem=64GiB' --strategy 'pp=4 mb=8 offload=acts'
+error[E0509]: offload: the machine 1x2 v100 + 1x2 t4 eth=25Gb/s pcie=12GB/s hostmem=64GiB does not say how much host memory its nodes have (node 0, 2 x v100)
+  --> --strategy:1:11
+   1 | pp=4 mb=8 offload=acts
+     |           ^
+  hint: add `host: {bandwidth: 16 GB/s, memory: 512 GiB}` to its nodes, or `pcie=16GB/s hostmem=512GiB` to --machine
+[2]
+$ heddle machines '1x2 v100 + 1x2 t4 eth=25Gb/s pcie=12GB/s hostmem=64GiB' | sed -n '/^nodes/,/^$/p'
+nodes  devices  link              each way       host  host memory  NICs       each
+    1        2  switch            150 GB/s  15.8 GB/s                  1  3.12 GB/s
+    1        2  through the host            12.0 GB/s     64.0 GiB     1  3.12 GB/s
+

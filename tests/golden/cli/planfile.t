@@ -37,11 +37,11 @@ error[E0305]: mesh @m has no axis 'mb'
      |     ^
 [1]
 $ sed 's/from: 2/from: 3/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
-error[E0501]: segment 1 covers instructions 3 to 4 of main; expected to start at 2 and the last to end at 4
+error[E0501]: segment 1 covers instructions 3 to 4 of main, which has 4: layer, main:2, is in no segment
   --> t.plan:10:5
   10 |   - {from: 3, to: 4, on: m, at: {pp: 1}}
      |     ^
-  hint: use the model and the options that the plan was made for: its first line names them if `heddle plan -o` wrote it
+  hint: from: 2, to: 4; or use the model and the options that the plan was made for, which its first line names if `heddle plan -o` wrote it
 [1]
 $ sed 's/input: "x", dim: 0, axis: dp/input: "x", dim: 2, axis: dp/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
 error[E0501]: dim: 2, but input x has 2 dimensions

@@ -935,11 +935,11 @@ error[E0502]: input x: dimension 0 of extent 6 cannot be split 2 ways over axis 
   hint: choose a batch that is a multiple of dp x mb
 [1]
 $ heddle sim mlp-xs:layers=3,hidden=8 --batch 4 --plan any.plan --machine laptop
-error[E0501]: segment 1 covers instructions 2 to 6 of main; expected to start at 2 and the last to end at 7
+error[E0501]: segment 1 covers instructions 2 to 6 of main, which has 7: scale, main:7, is in no segment
   --> any.plan:11:5
   11 |   - {from: 2, to: 6, on: m, at: {pp: 1}}
      |     ^
-  hint: use the model and the options that the plan was made for: its first line names them if `heddle plan -o` wrote it
+  hint: from: 2, to: 7; or use the model and the options that the plan was made for, which its first line names if `heddle plan -o` wrote it
 [1]
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan ok.plan --machine '1x1 a10'
 error[E0605]: rank 1 is used; the machine 1x1 a10 has ranks 0 to 0
@@ -1535,3 +1535,9 @@ $ heddle plan examples/gpt2.onnx --dtype f16 --train --machine '1x2 a100'
 error[E0801]: --dtype applies to built-in models only; a file has its own
   hint: leave out --dtype; export the model in the type that it is to be trained in
 [2]
+## What makes all plans of a search impossible for one reason keeps its hint.
+$ heddle plan alphafold2 --batch 128 --train --dtype f16 --machine '1x8 a100' --strategy 'pp=8 schedule=3f1b'
+error[E0506]: no plan can run: all 24 are impossible
+  note: 24 impossible, such as dp=1 tp=1 pp=8 v=3 schedule=3f1b: schedule=3f1b: the model does not pass three times through the same layers
+  hint: schedule=1f1b, or a model that recycles, such as alphafold2:recycle=3
+[1]
