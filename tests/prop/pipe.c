@@ -317,7 +317,7 @@ TEST(pipe_of_both_ways) {
         const sched_row *r = sched_row_of(row);
         u32 pp = 0, mb = 0;
         REQUIRE(sscanf(lines[k], "pp=%u mb=%u", &pp, &mb) == 2);
-        if (r->placement != PLACED_BOTH || mb < r->least * pp) continue;
+        if (r->placement != PLACED_BOTH || mb < r->least * pp || mb % r->multiple) continue;
         snprintf(line, sizeof line, "schedule=%s layers=equal %s", r->name, lines[k]);
         check_plan(all[i].model, 96, all[i].on, line);
       }
