@@ -59,7 +59,7 @@ bool order_fits(const synth *x, const order_item *o); // is it one, and is memor
 // reads, over others or at once, have; until it has, nothing of these is given back, of this microbatch or of later ones.
 // count: by part, how many ran.
 bool order_has_way_out(const synth *x, const u16 *count);
-void order_sort(const synth *x, order_item *o);       // by when tasks begin
+void order_sort(const synth *x, order_item *o); // by when tasks begin
 // The order of a schedule that lies as the stages do. begin: of its tasks.
 order_item *order_of(const synth *x, arena *a, const sched *s, const sched_times *t, const sched_line *line);
 const sched *order_sched(const synth *x, arena *a, const order_item *o);
