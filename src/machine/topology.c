@@ -249,7 +249,7 @@ void machine_pairs(const machine *m, arena *scratch, const u32 *from, const u32 
     leaving[node_of(m, from[k])]++; // NICs carry both directions at full speed
     coming[node_of(m, to[k])]++;
   }
-  for (u32 k = 0; k < m->nnodes; k++) {
+  for (u32 k = 0; n && k < m->nnodes; k++) {
     leaving[k] = (u32)ceil_div((u64)leaving[k] * at_once, n);
     coming[k] = (u32)ceil_div((u64)coming[k] * at_once, n);
   }
