@@ -373,7 +373,11 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
   if (id == CHOICE_sync && s->replicas.nparts) s->sync = choice_default(id);
   if (id == CHOICE_sync && s->sync.n) s->zero = choice_default(CHOICE_zero); // servers have the states
   if (id != CHOICE_schedule) return;
+  u64 own = *rng ^ 0x589965CC75374CC3u; // of the rows in two directions half are the plainest
+  if (sched_replicas(sched_row_of(s->schedule.n)) > 1 && chance(&own, 2))
+    (void)policy_schedule_named("chimera", &s->schedule.n);
   const sched_row *row = sched_row_of(s->schedule.n);
+  if (row->multiple > 1 && s->mb.n % row->multiple && !chance(&own, 6)) s->mb.n = row->multiple;
   if (row->chunks && (row->chunks > 1 || chance(rng, 2))) s->v.n = row->chunks;
   if (sched_replicas(row) > 1 && !chance(rng, 3)) s->pp.n = 2 + 2 * pick(rng, 2);
   if (s->mb.n >= row->least * s->pp.n || chance(rng, 6)) return;

@@ -297,7 +297,7 @@ TEST(cost_sends_bring_what_is_wanted) {
       axis[i] = axis_add(b.p->sp, sym_of(b.c, (char[]){(char)('a' + i), 0}), n[i], false);
     const group g = group_all(b.p->sp, mesh_add(b.p->sp, sym_of(b.c, "source"), axis, 2, 0, NULL)),
                 h = group_all(b.p->sp, mesh_add(b.p->sp, sym_of(b.c, "target"), axis + 2, 2, 8, NULL));
-    layout from, to;
+    layout from = {0}, to = {0};
     u32 nd;
     i64 dims[DIMS_MAX], ps[8];
     const char *x = rows[k].from, *y = rows[k].to, *error;

@@ -626,6 +626,17 @@ TEST(sched_pictures) {
   bed_free(&b);
 }
 
+// `*` of a search is the rows before them (choice_all), and so are the rivals of a found schedule.
+TEST(sched_rows_that_update_between_tasks_come_last) {
+  bool before = false;
+  for (u32 k = 0; sched_row_of(k); k++) {
+    const bool is = sched_is_asynchronous(sched_row_of(k));
+    CHECK_MSG(is || !before, "%s", sched_row_of(k)->name);
+    before = is;
+  }
+  CHECK(before);
+}
+
 // The texts of docs/schedules.md that are schedules read, merge, and print as they stand there.
 TEST(sched_documented) {
   bed b = bed_new();
