@@ -32,6 +32,28 @@ static bool make_space(apply *x) {
 }
 
 // ---- explicit choices: from dimensions of operands and results to letters ---------------------------------
+// Which dimensions can be split so many ways.
+static void hint_what_splits(ctx *c, const law *l, u32 parts) {
+  strbuf b = {.a = ctx_arena(c)};
+  u32 most = 0;
+  for (u32 k = 0; k < l->nopd; k++)
+    for (u32 d = 0, n = 0; d < l->opd[k].nd; d++) {
+      const law_dim *x = &l->opd[k].dim[d];
+      const law_letter *f = x->n ? &l->letter[x->f[0]] : NULL;
+      if (!f || f->flags & LAW_WHOLE || f->extent < 2) continue;
+      most = MAX(most, f->extent < UINT32_MAX ? (u32)f->extent : UINT32_MAX);
+      if (f->extent % parts) continue;
+      if (!n++) sb_fmt(&b, "%soperand %u, dim", b.n ? "; " : "", k);
+      sb_fmt(&b, "%s%u", n > 1 ? ", " : " ", d);
+    }
+  if (b.n)
+    diag_hint(c, "what %u ranks can split here: %s", parts, sb_str(&b));
+  else if (most)
+    diag_hint(c, "nothing here is divisible by %u; leave this line out, or use another size of the axis", parts);
+  else
+    diag_hint(c, "it has no dimension that can be split: leave this line out");
+}
+
 // The letter and stride that a plan's dimension means under the law of its instruction.
 static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choice *out) {
   ctx *c = x->src->c;
@@ -58,6 +80,7 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
   if (t->index >= (t->result ? l->nres : l->nopd) || t->dim >= (t->result ? l->res : l->opd)[t->index].nd) {
     diag(c, E_PLAN, at, "%s has no dimension %u in %s %u", name, t->dim, t->result ? "result" : "operand",
          t->index);
+    hint_what_splits(c, l, plan_parts(&x->pn->axes[t->axis - 1]));
     return false;
   }
   const law_dim *d = &(t->result ? l->res : l->opd)[t->index].dim[t->dim];
@@ -72,6 +95,7 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
       *out = (choice){x->axis[t->axis], d->f[j], t->weak, t->result, 0, t->stride ? t->stride / inner : 0};
       if (l->letter[d->f[j]].flags & LAW_WHOLE) {
         diag(c, E_PLAN, at, "%s needs dimension %u whole; it cannot be split over %s", name, t->dim, axis);
+        hint_what_splits(c, l, parts);
         return false;
       }
       if (t->uneven && e % parts && e >= parts && d->n == 1 && !axis_get(x->p->sp, out->axis)->temporal) {
@@ -84,6 +108,7 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
              over->shares ? "%s: extent %lld is not divisible by %u, the sum of the shares of axis %s"
                           : "%s: extent %lld is not divisible by %u (axis %s)",
              name, (long long)e, parts, axis);
+        hint_what_splits(c, l, parts);
         return false;
       }
       if (over->shares) {
@@ -96,6 +121,7 @@ static bool choice_of(apply *x, const plan_trans *t, func f, u32 instr_no, choic
   }
   diag(c, E_PLAN, at, "%s: dimension %u has extent 1 or no index at stride %lld; it cannot be split over %s",
        name, t->dim, (long long)t->stride, axis);
+  hint_what_splits(c, l, parts);
   return false;
 }
 

@@ -94,8 +94,8 @@ static task_of *read_program(bed *b) {
       if (m->body.v[i].op == OP_call) mark(b, m->body.v[i].callee);
     }
     task_of *of = &t[index_of(b, x->stage, letter(x->letter), x->microbatch)];
-    if (!x->send)
-      of->run = span_time(b, k), of->span = k;
+    if (!x->send) // a whole backward may stand in two parts
+      of->run = MAX(of->run, 0) + span_time(b, k), of->span = k;
     else if (any)
       of->sent = span_time(b, k), of->of[of->nsent++] = k;
   }
@@ -109,14 +109,10 @@ typedef struct {
   i64 now;
 } place_clock;
 
-// The task's time; a whole backward may stand in two parts.
 static const task_of *made_by(const bed *b, const task_of *t, const sched_task *x, i64 *run) {
-  const task_of *whole = &t[index_of(b, x->stage, letter(sched_letter((task_kind)x->kind)), x->mb)];
-  *run = whole->run;
-  if (x->kind != TASK_B || whole->run >= 0) return whole;
-  const i64 first = t[index_of(b, x->stage, 2, x->mb)].run, second = t[index_of(b, x->stage, 3, x->mb)].run;
-  *run = first < 0 ? -1 : first + second;
-  return whole;
+  const task_of *of = &t[index_of(b, x->stage, letter(sched_letter((task_kind)x->kind)), x->mb)];
+  *run = of->run;
+  return of;
 }
 
 static bool gradient(const bed *b, const sched_edge *e) {
@@ -324,7 +320,7 @@ TEST(buffers_are_the_clock) {
       arena *a = arena_new();
       u64 rng = hash_u64(seed, i);
       plan *pn = make[seed % 2](&m, &rng, a);
-      if (pn) pn->send_stream = (sym){0}, pn->send_channels = 0, pn->rendezvous = false;
+      if (pn) pn->send_stream = pn->sum_stream = (sym){0}, pn->send_channels = 0, pn->rendezvous = false;
       diag_clear(m.c);
       if (pn && pn->seqs && pn->nmeshes == 1) check(&m, pn, seed, a);
       diag_clear(m.c);
