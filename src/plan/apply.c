@@ -49,7 +49,8 @@ static void hint_what_splits(ctx *c, const law *l, u32 parts) {
   if (b.n)
     diag_hint(c, "what %u ranks can split here: %s", parts, sb_str(&b));
   else if (most)
-    diag_hint(c, "nothing here is divisible by %u; leave this line out, or use another size of the axis", parts);
+    diag_hint(c, "nothing here is divisible by %u; leave this line out, or use another size of the axis",
+              parts);
   else
     diag_hint(c, "it has no dimension that can be split: leave this line out");
 }

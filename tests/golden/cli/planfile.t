@@ -79,12 +79,14 @@ error[E0501]: softmax needs dimension 1 whole; it cannot be split over dp
   --> t.plan:12:5
   12 |   - {in: main, instr: 3, operand: 0, dim: 1, axis: dp}
      |     ^
+  hint: what 2 ranks can split here: operand 0, dim 0
 [1]
 $ sed 's/input: "x", dim: 0, axis: dp/in: layer, instr: 1, operand: 0, dim: 1, axis: dp, stride: 7/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
 error[E0502]: matmul: extent 16 is not divisible by 2 (axis dp)
   --> t.plan:12:5
   12 |   - {in: layer, instr: 1, operand: 0, dim: 1, axis: dp, stride: 7}
      |     ^
+  hint: what 2 ranks can split here: operand 0, dim 0, 1; operand 1, dim 0, 1
 [1]
 $ sed 's/input: "x", dim: 0, axis: dp/in: layer, instr: 2, operand: 0, dim: 1, axis: mb/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
 error[E0502]: relu: extent 16 is not divisible by 2 (axis mb)
