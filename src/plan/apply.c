@@ -216,8 +216,7 @@ prog *apply_close(apply *x, bool ok) {
   return NULL;
 }
 
-// most: the first microbatches alone; 0: all.
-static prog *applied(planner *pl, const plan *pn, cost_model *k, u32 most) {
+prog *plan_apply_first(planner *pl, const plan *pn, cost_model *k, u32 most) {
   apply x;
   bool ok = apply_open(&x, pl, pn, k) && build_main(&x, most);
   prog *p = apply_close(&x, ok);
@@ -230,10 +229,10 @@ static prog *applied(planner *pl, const plan *pn, cost_model *k, u32 most) {
 // Where updates are between tasks and the pipeline is full for some of the time, what one update more takes is told by
 // the program of one update less.
 prog *plan_apply(planner *pl, const plan *pn, cost_model *k) {
-  prog *p = applied(pl, pn, k, 0);
+  prog *p = plan_apply_first(pl, pn, k, 0);
   const u32 each = plan_update_group(pn), K = pn->time ? pn->axes[pn->time - 1].size : 1;
   if (!p || !each || K < each + 2 * pn->made.shape.places) return p;
-  p->shorter = applied(pl, pn, k, K - each), p->updates = K / each;
+  p->shorter = plan_apply_first(pl, pn, k, K - each), p->updates = K / each;
   if (p->shorter) return p;
   prog_free(p);
   return NULL;

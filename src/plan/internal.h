@@ -134,6 +134,9 @@ planner *planner_marked(planner *pl, const plan *pn);
 prog *planner_program(const planner *pl);    // its source without what it has added
 planner *planner_form(planner *pl, prog *p); // of p, which it takes; kept, and freed with pl
 
+// The program of a plan's first microbatches of each replica alone, `most` of them; 0: of all, and verified.
+prog *plan_apply_first(planner *pl, const plan *pn, cost_model *k, u32 most);
+
 // One application of a plan.
 typedef struct {
   u32 n;

@@ -229,6 +229,10 @@ bool plan_price_stages(planner *pl, const plan *pn, cost_model *k, arena *tmp, c
                        sim_pipe_result *r);
 bool plan_price_whole(planner *pl, const plan *pn, cost_model *k, arena *tmp, const sim_opts *o,
                       sim_pipe_result *r);
+// A bound on its time: how long its busiest stream works, told from programs of its first two and three microbatches, for
+// each microbatch more does what the third one does. 0: nothing is known (few microbatches, copies to and from hosts,
+// updates between tasks, replicas of different make-up).
+i64 plan_busiest(planner *pl, const plan *pn, cost_model *k, arena *tmp);
 // Its stages as `heddle schedule --stages` reads them: times of a microbatch, activations in MiB. Of a plan with replicas,
 // those of the first. False and diagnostics: it has no backward, or its stages are not known by themselves.
 bool plan_stage_times(planner *pl, const plan *pn, cost_model *k, arena *a, sched_stages *out);

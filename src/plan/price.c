@@ -1,6 +1,6 @@
-// price.c - time and bytes of a plan, by its stages or by its program written out; and of its stages alone. Not kept for the next plan: a search
-// keeps stages and lines (search/evaluate.c).
-#include "plan/plan.h"
+// price.c - time and bytes of a plan, by its stages or by its program written out; of its stages alone; of its busiest
+// stream. Not kept for the next plan: a search keeps stages and lines (search/evaluate.c).
+#include "plan/internal.h"
 
 bool plan_price_stages(planner *pl, const plan *pn, cost_model *k, arena *tmp, const sim_opts *o,
                        sim_pipe_result *r) {
@@ -66,6 +66,45 @@ bool plan_stage_times(planner *pl, const plan *pn, cost_model *k, arena *a, sche
   }
   prog_free(probe);
   return st != NULL;
+}
+
+// ---- the busiest stream -----------------------------------------------------------------------------------
+enum { SAMPLE = 3, WORTH = 4 * SAMPLE }; // microbatches: with fewer than WORTH the whole is as cheap
+
+// What the streams do in the first so many microbatches.
+typedef struct {
+  sim_result r;
+  const sym *name;
+} sample;
+static bool sample_of(planner *pl, const plan *pn, cost_model *k, arena *tmp, u32 micro, sample *x) {
+  const sim_opts o = {.mode = SIM_FOLDED, .no_bytes = true};
+  prog *p = plan_apply_first(pl, pn, k, micro);
+  const bool ok = p && sim_run(planner_source(pl)->c, tmp, p, k, &o, &x->r);
+  if (ok) x->name = arena_dup(tmp, p->streams.v, p->streams.n * sizeof *p->streams.v);
+  prog_free(p);
+  return ok;
+}
+
+static i64 busy_in(const sample *x, u32 rank, sym name) {
+  for (u32 q = 0; q < x->r.nstreams; q++)
+    if (x->name[q].i == name.i) return x->r.busy_ps[x->r.class_of_rank[rank] * x->r.nstreams + q];
+  return 0;
+}
+
+i64 plan_busiest(planner *pl, const plan *pn, cost_model *k, arena *tmp) {
+  const u32 micro = pn->time ? pn->axes[pn->time - 1].size : 1;
+  const u32 said = diag_count(planner_source(pl)->c);
+  if (micro < WORTH || pn->offload || pn->nreplicas > 1 || plan_update_group(pn)) return 0;
+  sample few, more;
+  i64 most = 0;
+  const bool known = sample_of(pl, pn, k, tmp, SAMPLE - 1, &few) && sample_of(pl, pn, k, tmp, SAMPLE, &more);
+  for (u32 r = 0; known && r < more.r.nranks; r++)
+    for (u32 q = 0; q < more.r.nstreams; q++) {
+      const i64 all = busy_in(&more, r, more.name[q]);
+      most = MAX(most, all + (micro - SAMPLE) * (all - busy_in(&few, r, more.name[q])));
+    }
+  diag_truncate(planner_source(pl)->c, said);
+  return most;
 }
 
 bool plan_price_whole(planner *pl, const plan *pn, cost_model *k, arena *tmp, const sim_opts *o,

@@ -243,13 +243,24 @@ static void begin_span(main_build *mb, const sim_order *of) {
   *vec_push(mb->p->a, &mb->p->tasks) = x;
 }
 
+// The first microbatches alone, where a row says their order as well as that of all. Updates between tasks follow
+// from all of them.
+static const plan *cut_off(const main_build *mb, const plan *pn, plan_graph *g) {
+  if (mb->nmb == mb->K || mb->nreplicas > 1 || !pn->made.row || pn->seqs || pn->made.file || mb->update_group)
+    return pn;
+  plan *own = arena_dup(mb->x->a, pn, sizeof *pn);
+  own->made.shape.micro = mb->nmb;
+  g->nmicro = mb->nmb, g->micro = arena_dup(mb->x->a, &mb->nmb, sizeof mb->nmb);
+  return own;
+}
+
 bool main_tasks(main_build *mb) {
-  const plan *pn = mb->x->pn;
   const sim_order *line;
   u32 n;
   emit_begin(mb);
   plan_graph g;
   main_graph(mb, mb->x->a, &g);
+  const plan *pn = cut_off(mb, mb->x->pn, &g);
   if (!plan_line(mb->s->c, mb->x->a, pn, &g, &n, &line)) return false;
   // Room for what the tasks emit: two calls, pieces of inputs, and three steps for what moves either way.
   u32 calls = 0, args = 0;

@@ -64,14 +64,16 @@ static lying lying_of(const prog *p, const plan *pn) {
 void plan_drop_ways(planner *pl, plan *pn) {
   const bool may = pn->materialise || pn->rendezvous || (pn->send_stream.i && pn->send_channels < 4);
   if (!may || pn->nreplicas > 1) return;
-  const lying x = lying_of(planner_source(pl), pn);
   const bool versions = sched_is_asynchronous(pn->made.row);
   const u32 micro = pn->time ? pn->axes[pn->time - 1].size : 1;
+  const bool alone = micro == 1 && !versions; // below, what can change is asked first: that is cheap
+  if (!pn->materialise && !(pn->rendezvous && alone) && pn->train && pn->nsegments != 2) return;
+  const lying x = lying_of(planner_source(pl), pn);
   // Between groups nothing goes, or one rank sends to one; inside of one rank nothing does.
   if (pn->materialise == MATERIALISE_INTRA && (x.one || x.single)) pn->materialise = MATERIALISE_INTER;
   if (x.single && x.own) pn->materialise = MATERIALISE_INTER;
   // Whoever receives has nothing else to do until then, and whoever sends nothing after.
-  if (micro == 1 && x.apart && x.in_line && !versions) pn->rendezvous = false;
+  if (alone && x.apart && x.in_line) pn->rendezvous = false;
   if (!pn->send_stream.i) return;
   // Forwards alone; one place before the other, so that there is one channel for each pass.
   if (!pn->train && pn->send_channels < 2 && x.own) pn->send_channels = 2;

@@ -30,9 +30,10 @@ typedef struct {
   u32 *reads, *read, *back, *gives; // stage k reads read[reads[k]] ..; it gets gradients of gives[back[k]] ..
   u64 *end[2];                      // of F, of I: [stage * micro + microbatch]
   u64 *clock, *first, *idle, worst; // by place; idle: since its first task; the most of all places
-  u32 *ran[TASK_KINDS];             // by place: tasks of the kind
-  bool *owed;                       // a forward that was put off
-  sched_task *t; // the order that is made: 3 * micro of a place after those of the one before
+  u64 *late;            // by place: how late its tasks may be in an order no longer than the best one
+  u32 *ran[TASK_KINDS]; // by place: tasks of the kind
+  bool *owed;           // a forward that was put off
+  sched_task *t;        // the order that is made: 3 * micro of a place after those of the one before
 } making;
 
 static sched_task *next_task(making *x, u32 p) {
@@ -134,10 +135,18 @@ static void put_back(making *x, const switches *by, u32 p) {
   run(x, p, TASK_I);
 }
 
-static void make(making *x, const switches *by) {
+static bool is_too_long(const making *x) {
+  for (u32 p = 0; p < x->n; p++)
+    if (x->first[p] + x->idle[p] > x->late[p]) return true;
+  return false;
+}
+
+// False: it is longer than the best one, whatever follows.
+static bool make(making *x, const switches *by) {
   begin(x);
   warm_up(x, by);
   for (u32 turn = 0; turn < x->micro; turn++) {
+    if (is_too_long(x)) return false;
     for (u32 p = x->n; p-- > 0;) put_back(x, by, p);
     for (u32 p = 0; p < x->n; p++) {
       const bool ahead = p + 1 < x->n && x->ran[TASK_F][p] > x->ran[TASK_F][p + 1] + 1;
@@ -149,6 +158,7 @@ static void make(making *x, const switches *by) {
   }
   for (u32 p = 0; p < x->n; p++)
     while (has_w(x, p)) run(x, p, TASK_W);
+  return true;
 }
 
 // An order that is there, as soon as it can.
@@ -179,6 +189,24 @@ static lasts lasts_of(const making *x) {
   return l;
 }
 
+static u64 work_of(const making *x, u32 p) {
+  return x->micro * (x->dur[TASK_F][p] + x->dur[TASK_I][p] + x->dur[TASK_W][p]);
+}
+
+static void no_longer_than(making *x, u64 time) {
+  for (u32 p = 0; p < x->n; p++) x->late[p] = time - work_of(x, p);
+}
+
+// No order is shorter: of the last place, in a chain, what comes before its first task is there in every order.
+static bool is_least(const making *x, const lasts *l) {
+  u64 span = 0, before = 0, time = 0;
+  for (u32 p = 0; p < x->n; p++) {
+    span = MAX(span, work_of(x, p)), time = MAX(time, (x->s->nedges ? 0 : before) + work_of(x, p));
+    before += x->dur[TASK_F][p] + x->send[p];
+  }
+  return l->time == time && l->span == span;
+}
+
 static void open_edges(making *x) {
   const sched_shape *s = x->s;
   const u32 ne = s->nedges ? s->nedges : x->n - 1;
@@ -206,7 +234,8 @@ static making making_of(arena *a, const sched_shape *s, u32 limit) {
   }
   x.send = s->times ? s->times->send : ZNEWN(a, u64, x.n);
   x.end[0] = NEWN(a, u64, tasks), x.end[1] = NEWN(a, u64, tasks);
-  x.clock = NEWN(a, u64, x.n), x.first = NEWN(a, u64, x.n), x.idle = NEWN(a, u64, x.n);
+  x.clock = NEWN(a, u64, x.n), x.late = NEWN(a, u64, x.n), x.first = NEWN(a, u64, x.n),
+  x.idle = NEWN(a, u64, x.n);
   x.owed = NEWN(a, bool, x.n), x.t = NEWN(a, sched_task, 3 * tasks);
   open_edges(&x);
   return x;
@@ -222,9 +251,10 @@ static void automatic(const sched_shape *s, u32 limit,
   follow(&x, t);
   lasts best = lasts_of(&x);
   bool made = false;
-  for (u32 k = 0; k < 4 * SMALLS; k++) {
+  for (u32 k = 0; k < 4 * SMALLS && !(made && is_least(&x, &best)); k++) {
     const switches by = {k & 1, k >> 1 & 1, (small_gaps)(k >> 2)};
-    make(&x, &by);
+    no_longer_than(&x, best.time);
+    if (!make(&x, &by)) continue;
     const lasts now = lasts_of(&x);
     const bool same = now.time == best.time && now.span == best.span;
     if (now.time > best.time || (now.time == best.time && now.span > best.span) || (same && made)) continue;

@@ -59,16 +59,19 @@ static void at_least(search_family *f, i64 bound_ps) {
 
 void families_bound(search *s, i64 (*least)(search *s, search_point **v, u32 n)) {
   search_result *r = s->r;
-  search_point **v = NEWN(s->a, search_point *, r->nfamilies ? r->npoints + 1 : 1);
-  for (u32 k = 0; k < r->nfamilies; k++) {
-    search_family *f = &r->family[k];
-    u32 n = 0;
-    for (u32 i = 0; i < r->npoints; i++) {
-      search_point *p = &r->point[i];
-      if (p->state == SEARCH_BOUND_TIME && !p->applied && is_of(f, &p->s, s->o->train)) v[n++] = p;
+  if (!r->nfamilies) return;
+  typedef VEC(search_point *) passed;
+  passed *of = ZNEWN(s->a, passed, r->nfamilies);
+  u32 last[COUNT_OF(rows)] = {0};
+  for (u32 i = 0; i < r->npoints; i++) {
+    search_point *p = &r->point[i];
+    for (u32 k = 0; k < COUNT_OF(rows) && p->state == SEARCH_BOUND_TIME && !p->applied; k++) {
+      const search_family *f = family_of(r, rows[k], &p->s, s->o->train, &last[k]);
+      if (f) *vec_push(s->a, &of[f - r->family]) = p;
     }
-    if (n) at_least(f, least(s, v, n));
   }
+  for (u32 k = 0; k < r->nfamilies; k++)
+    if (of[k].n) at_least(&r->family[k], least(s, of[k].v, of[k].n));
 }
 
 static void count(search_family *f, const search_point *p) { // points are counted as they are ranked

@@ -17,7 +17,8 @@
 // - Groups of ranks lie alike only if all nodes do and group and node divide one another. Else no communication is
 //   counted (lies_alike).
 // - ZeRO 2 and 3 communicate in every microbatch and accumulate pieces. What that adds to ZeRO 0 does not depend on
-//   microbatches, so it is measured once for each (dp, tp), at one sample in a microbatch.
+//   microbatches, so it is measured once for each (dp, tp), at one sample in a microbatch. Where groups do not lie alike,
+//   what sync.c says of it counts.
 //
 // On a machine with several kinds of devices such a plan is measured on ranks of each kind, and the slowest rank
 // of every place counts. Of shares that are not equal, what the largest number of samples takes that divides the
@@ -686,7 +687,7 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
   double *early = ZNEWN(tmp, double, places);  // of that, what the first forward may do before
   sync_bytes *bytes =
       ZNEWN(tmp, sync_bytes, places); // of gradients; 0 where their sum is in what was measured
-  double *synced = ZNEWN(tmp, double, places);
+  sync_time *synced = ZNEWN(tmp, sync_time, places);
   m.tensor = lies_alike(s->m, p->s.tp.n), m.data = m.tensor && lies_alike(s->m, p->s.dp.n * p->s.tp.n);
   m.several = pn && pn->nsegments > 1;
   const bool fills = bound_fills(&s->bounds, &p->s), interlaced = policy_is_interlaced(&p->s);
@@ -701,7 +702,7 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
       if (begins_at(met, places, replicas, r, at, &passed[at], before) && before > 0)
         early[at] = MAX(early[at], ahead(&m, from, to));
       takes[at] += work_in(&m, from, to) / replicas;
-      if (x->sync && m.n == 1 && p->s.mb.n > 1 && replicas == 1)
+      if (x->sync && (m.n == 1 || !m.data) && p->s.mb.n > 1 && replicas == 1)
         sync_add(x->sync, from, to, p->s.dp.n, p->s.tp.n, &bytes[at]);
     }
     if (fills && k + 1 < pn->nsegments && (!interlaced || seg->on.nfix)) before += passing(&m, from, to);
@@ -714,8 +715,9 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
     if (filled > most) most = filled, fill = passed[q];
     u32 j = 0; // of places that lie alike the gradients of one are summed as those of another
     while (j < q && !(m.data && bytes[j].all == bytes[q].all)) j++;
-    synced[q] = j < q ? synced[j] : sync_ps(w, tmp, p->s.skip.n + q * dp * tp, &p->s, &bytes[q]).step;
-    if (t + synced[q] > most) most = t + synced[q], fill = 0;
+    synced[q] = j < q ? synced[j] : sync_ps(w, tmp, p->s.skip.n + q * dp * tp, &p->s, &bytes[q]);
+    const double all = t + p->s.mb.n * synced[q].micro + synced[q].step;
+    if (all > most) most = all, fill = 0;
   }
   of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;
   diag_clear(w->c);

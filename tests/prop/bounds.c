@@ -362,3 +362,45 @@ TEST(bounds_of_interlaced_pipelines) {
          tight / MAX(measured, 1u));
   CHECK(measured > 100);
 }
+
+static i64 busiest_stream(planner *pl, const plan *pn, cost_model *k, arena *a) {
+  sim_result r;
+  prog *p = plan_apply(pl, pn, k);
+  REQUIRE(p && sim_run(p->c, a, p, k, &(sim_opts){.mode = SIM_FOLDED, .no_bytes = true}, &r));
+  i64 most = 0;
+  for (u32 i = 0; i < r.nclasses * r.nstreams; i++) most = MAX(most, r.busy_ps[i]);
+  prog_free(p);
+  return most;
+}
+
+// What the first microbatches tell of the busiest stream is what the whole program has, to the picosecond.
+TEST(busiest_stream_of_plans_without_stages) {
+  static const char *const lines[] = {
+      "dp=1 tp=1 pp=4 mb=16 schedule=interlaced",
+      "dp=2 tp=1 pp=4 mb=16 schedule=interlaced overlap=none zero=3",
+      "dp=1 tp=2 pp=4 mb=32 schedule=interlaced-block channels=one",
+      "dp=4 tp=1 pp=2 mb=16 schedule=interlaced-block channels=pass zero=1 recompute=full",
+      "dp=2 tp=2 pp=2 mb=16 schedule=1f1b overlap=dp+pp",
+      "dp=4 tp=1 pp=2 mb=16 sync=ps",
+  };
+  for (u32 i = 0; i < COUNT_OF(lines); i++) {
+    ctx *c = ctx_new();
+    arena *a = ctx_arena(c);
+    prog *src = front_load(c, "gpt2:layers=4,hidden=256,heads=8,vocab=50304",
+                           &(front_opts){.batch = 64, .seq = 64, .t = DT_F16, .loss = true});
+    const machine *m = machine_load(c, a, "2x4 v100 ib=100Gb/s");
+    hybrid_opts h = {.train = true, .optim = optim_default(OPTIM_ADAM)};
+    strategy_set set;
+    REQUIRE(src && m && strategy_parse(c, a, lines[i], &set) && strategy_one(c, &set, &h.s) &&
+            strategy_settle(c, &set, 64, true, &h.s));
+    planner *pl = planner_new(src);
+    cost_model *k = h.k = cost_model_new(c, a, m, NULL);
+    const plan *pn = policy_hybrid(pl, a, &h);
+    REQUIRE(pn && !plan_has_probe(pn));
+    const i64 whole = busiest_stream(pl, pn, k, a), told = plan_busiest(pl, pn, k, a);
+    CHECK_MSG(told == whole, "%s: %lld ps of %lld", lines[i], (long long)told, (long long)whole);
+    planner_free(pl);
+    prog_free(src);
+    ctx_free(c);
+  }
+}
