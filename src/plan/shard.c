@@ -84,9 +84,28 @@ static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const
   return nr;
 }
 
+// Is the result added to an accumulator that holds sums of the data ranks until the step ends? Then it is summed once with
+// all microbatches, where the operand would be for each of them: of less elements, but K times.
+static bool is_summed_later(const sharding *s, const instr *in, u8 axis, i64 from, i64 to) {
+  const apply *x = s->x;
+  const func_info *f = s->f;
+  const u32 each = plan_update_group(x->pn); // microbatches of an update
+  if (!(in->flags & INSTR_BACKWARD) || !x->pn->time || x->pn->nstorage[STORAGE_GRAD] ||
+      !(x->batch_axes >> axis & 1) || in->nres != 1 || s->nuses[in->res] != 1 ||
+      from * (each ? each : x->pn->axes[x->pn->time - 1].size) < to)
+    return false;
+  for (u32 i = (u32)(in - f->body.v) + 1; i < f->body.n; i++) {
+    const instr *u = &f->body.v[i];
+    if (u->op == OP_call || u->nopd != 2 || opd_of(f, u, 1) != in->res) continue;
+    return (u->op == OP_add || u->op == OP_accumulate) && opd_donated(f, u, 0) &&
+           opd_of(f, u, 0) <= f->nparams;
+  }
+  return false;
+}
+
 // Partial sums that may pass: the instruction is linear in the operand, nobody else uses the axis, and
-// passing is either free of regret (a view, an addition of partial sums, a smaller result) or the only way
-// (temporal axes).
+// passing is either free of regret (a view, an addition of partial sums, a smaller result, one that is summed later
+// anyway) or the only way (temporal axes).
 static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const op_row *row,
                                const layout *have, axis_role *r, u32 nr) {
   space *sp = s->x->p->sp;
@@ -108,10 +127,11 @@ static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const
       }
       if (!ok || (lin == 'j' && partial != joint && !axis_get(sp, ax)->temporal)) continue;
       const func_info *f = s->f;
+      const i64 from = shape_elems(&val_type(s->x->src, f, opd_of(f, in, k))->s),
+                to = shape_elems(&val_type(s->x->src, f, in->res)->s);
       const bool gain = (in->op == OP_cast && s->x->update) || axis_get(sp, ax)->temporal ||
-                        sum_gains(row, lin, joint, s->nuses[opd_of(f, in, k)],
-                                  shape_elems(&val_type(s->x->src, f, opd_of(f, in, k))->s),
-                                  shape_elems(&val_type(s->x->src, f, in->res)->s));
+                        sum_gains(row, lin, joint, s->nuses[opd_of(f, in, k)], from, to) ||
+                        is_summed_later(s, in, ax, from, to);
       if (gain) r[nr++] = (axis_role){ax, RED_SUM, {.letter = PASS}};
     }
   }

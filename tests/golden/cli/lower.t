@@ -195,5 +195,20 @@ error[E0801]: `heddle lower` needs --rank
 [2]
 ## grads=f32: no gradient of a weight is summed over data ranks in less, whatever it passes on its way.
 $ for g in own f32; do for s in 'mb=1' 'mb=2' 'zero=2'; do for m in gpt2:layers=2,hidden=64,heads=4,vocab=64 t5-small:layers=2,hidden=64,vocab=64 resnet50; do heddle lower $m --dtype bf16 --batch 8 --seq 32 --train --strategy "dp=2 $s grads=$g" --rank 0 | grep 'over dp \(backward\|update\).*: bf16' | grep -c 'all_reduce\|reduce_scatter'; done; done | xargs echo $g:; done
-own: 16 24 87 16 24 87 17 28 89
+own: 16 24 87 16 24 86 17 28 89
 f32: 0 0 0 0 0 0 0 0 0
+## What is summed over data ranks does not depend on the number of microbatches, where positions are as many as the sequence has; a short sequence's rows are summed by themselves.
+$ for m in gpt2:layers=2,hidden=64,heads=4,vocab=64,positions=32 gpt2:layers=2,hidden=64,heads=4,vocab=64 bert-large:layers=2,hidden=64,heads=4,vocab=64,positions=32; do for s in mb=1 mb=2 mb=4 'mb=4 zero=1'; do heddle lower $m --batch 16 --seq 32 --train --strategy "dp=2 $s" --rank 0 | grep 'over dp backward' | grep -c 'all_reduce\|reduce_scatter'; done; done | xargs
+warning[W0101]: zero=1 changes nothing: the optimizer has no states
+  --> --strategy:1:11
+   1 | dp=2 mb=4 zero=1
+     |           ^
+warning[W0101]: zero=1 changes nothing: the optimizer has no states
+  --> --strategy:1:11
+   1 | dp=2 mb=4 zero=1
+     |           ^
+warning[W0101]: zero=1 changes nothing: the optimizer has no states
+  --> --strategy:1:11
+   1 | dp=2 mb=4 zero=1
+     |           ^
+1 0 0 0 1 1 1 1 1 0 0 0

@@ -40,14 +40,14 @@ machine         1x4 v100 + 1x4 a100 ib=100Gb/s
 ranks           8
 time per step   2.960 s
 one step alone  2.960 s
-error bar       at least +-473.6 ms; no measured spread for 95.8 % of the step
+error bar       at least +-472.7 ms; no measured spread for 95.8 % of the step
 samples         86.49/s
 arithmetic      12.0 TFLOP/s a device, 68.0 % of the f32 peak (MFU)
 computes        94.8 %
 communicates    4.2 %
 idle            0.9 %
 peak memory     25.2 GiB of 72.0 GiB on rank 4
-instructions    30,160
+instructions    30,152
 
 place  ranks  computes  communicates   idle  peak memory
     0  0-7      94.8 %         4.2 %  0.9 %     25.2 GiB
@@ -279,10 +279,10 @@ error[E0901]: dp.shares adds up to 1048577; at most 1048576 are possible
 [1]
 $ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=auto" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=9/9/23/23
-time per step   183.8 ms
+time per step   183.7 ms
 $ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1
-time per step   261.1 ms
+time per step   261.0 ms
 $ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=auto" | sed -n "2p;9p"
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=3/3/5/5
 time per step   477.0 ms
@@ -400,12 +400,12 @@ certificate  2511 plans: 1 fit, 48 too large, 805 too slow, 649 impossible, 1008
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
 impossible   350 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
-             123 such as dp=2 tp=4 pp=1 zero=2:
+             107 such as dp=1 tp=8 pp=1 recompute=selective:
+             all_reduce over 8 ranks: the machine has no link between its nodes
+             99 such as dp=2 tp=4 pp=1 zero=2:
              reduce_scatter over 2 ranks: the machine has no link between its nodes
              93 such as dp=2 tp=4 pp=1 zero=3:
              all_gather over 2 ranks: the machine has no link between its nodes
-             83 such as dp=1 tp=8 pp=1 recompute=selective:
-             all_reduce over 8 ranks: the machine has no link between its nodes
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable
 v100        4  nothing             0.0 %                                         0 B  28.8 GiB
@@ -574,7 +574,7 @@ memory limit +25 %  dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.7 GiB
 memory limit +50 %  dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.7 GiB
 twice the devices   dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.7 GiB
 without p100        dp=4 tp=1 pp=1         525.1 ms   1.00x  12.7 GiB
-without a100        dp=2 tp=1 pp=1 mb=2     2.297 s   0.23x  13.2 GiB
+without a100        dp=2 tp=1 pp=1 mb=2     2.296 s   0.23x  13.2 GiB
 ## Which devices are left out is not guessed from data sheets: T4 are slower in f32 than P100, and many slow ones beat one fast one.
 $ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x2 t4 eth=1Gb/s + 1x2 p100 eth=1Gb/s" --top 1 --threads 1 | grep "winner\|^1"
 1   2     2  238.5 ms  1.00x  67.08/s  2.41 GiB  computation 91 %
@@ -644,11 +644,11 @@ memory limit  per device, 28.8 GiB to 72.0 GiB
 step          training
 
    replicas           mb  ZeRO      time         samples    memory  limited by
-1  1x1x2+1x1x2+1x1x2   6     0  797.5 ms  1.00x  60.19/s  7.14 GiB  computation 84 %
+1  1x1x2+1x1x2+1x1x2   6     0  797.4 ms  1.00x  60.20/s  7.14 GiB  computation 84 %
 2  1x1x2+1x1x2+1x1x2   6     2  802.5 ms  1.01x  59.81/s  6.91 GiB  computation 83 %
 3  1x1x2+1x1x2+1x1x2   6     3  810.5 ms  1.02x  59.22/s  6.68 GiB  computation 82 %
 4  1x2+1x2+1x2         6        833.7 ms  1.05x  57.57/s  7.20 GiB  computation 82 %
-5  1x1x2+1x1x2+1x1x2  12     0  856.2 ms  1.07x  56.06/s  4.11 GiB  computation 85 %
+5  1x1x2+1x1x2+1x1x2  12     0  856.1 ms  1.07x  56.07/s  4.11 GiB  computation 85 %
 
 winner       dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2+1x1x2 mb=6
              computes 84.1 % of the time, communicates 8.5 %, idles 7.4 %; MFU 52.0 %; needs 7.14 GiB on the fullest device
@@ -660,11 +660,11 @@ certificate  68 plans: 13 fit, 0 too large, 28 too slow, 0 impossible, 27 equal 
              no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 62.4 % more
 
 replicas tried     plans  simulated      best  at least  why not
-1x1x2+1x1x2+1x1x2     16          5  797.5 ms  797.5 ms
+1x1x2+1x1x2+1x1x2     16          5  797.4 ms  797.4 ms
 1x2+1x2+1x2            4          1  833.7 ms  833.7 ms
-1x1x4+1x1x2           16          4  886.5 ms  812.9 ms
+1x1x4+1x1x2           16          4  886.7 ms  811.2 ms
 2x2+1x2                4          1  888.7 ms  839.5 ms
-1x2x2+1x2             16          1  911.0 ms  841.1 ms
+1x2x2+1x2             16          1  911.3 ms  839.1 ms
 ... and 3 more
 
 device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
@@ -831,11 +831,11 @@ error[E0506]: no plan can run: of 2, 2 too large for 145 MiB to 234 MiB of memor
 [1]
 ## One more card: 5 old and 5 new ones are no slower than 5 and 4.
 $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x4 p100 ib=50Gb/s" --threads 1 | grep -E '^winner|^ 1|on ranks|left out'
- 1   9   2     0  selective  auto          0  3.997 s  1.00x  64.05/s  17.6 GiB  computation 90 %
+ 1   9   2     0  selective  auto          0  3.996 s  1.00x  64.06/s  17.6 GiB  computation 90 %
 winner            dp=9 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
                   on ranks: all, 0 to 4, 5 to 8, 1 to 8, 0 to 3
 $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x5 p100 ib=50Gb/s" --threads 1 | grep -E '^winner|^ 1|on ranks|left out'
- 1  10   1   2     0  selective          auto          0  3.808 s  1.00x  67.24/s  15.9 GiB  computation 88 %
+ 1  10   1   2     0  selective          auto          0  3.807 s  1.00x  67.24/s  15.9 GiB  computation 88 %
 winner            dp=10 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
                   on ranks: all, 0 to 4, 5 to 9, 0 to 8, 1 to 9, 1 to 8, 0 to 3, 5 to 8
 ## Sums of up to 64 parts are tried.

@@ -5,8 +5,8 @@ weights         f32
 dropout         none; with it more activations are kept (docs/commands.md)
 machine         1x4 v100, times of layers from examples/profiles/gpt2.csv
 ranks           4
-time per step   327.8 ms
-one step alone  327.8 ms
+time per step   327.7 ms
+one step alone  327.7 ms
 error bar       unknown: no measured spread for 100.0 % of the step
 samples         24.41/s
 arithmetic      5.37 TFLOP/s a device, 34.2 % of the f32 peak (MFU)
@@ -14,7 +14,7 @@ computes        95.8 %
 communicates    4.2 %
 idle            0.0 %
 peak memory     2.20 GiB of 28.8 GiB on rank 0
-instructions    9,016
+instructions    9,012
 
 place  ranks  computes  communicates   idle  peak memory
     0  0-3      95.8 %         4.2 %  0.0 %     2.20 GiB
@@ -37,16 +37,16 @@ critical path  kind           count      time   share
 einsum         computation      342  195.8 ms  59.7 %
 matmul         computation       96  47.63 ms  14.5 %
 add            computation      496  15.41 ms   4.7 %
-all_reduce     communication    260  13.70 ms   4.2 %
+all_reduce     communication    259  13.65 ms   4.2 %
 where          computation       48  10.03 ms   3.1 %
-sgd            computation      148  8.030 ms   2.4 %
+sgd            computation      148  8.030 ms   2.5 %
 softmax_dx     computation       24  7.472 ms   2.3 %
 softmax        computation       24  4.700 ms   1.4 %
 ... and 21 more
 
 cost source       count      time   share  spread known
 measured layers   1,954  322.7 ms  98.5 %         0.0 %
-link model          150  3.849 ms   1.2 %         0.0 %
+link model          149  3.796 ms   1.2 %         0.0 %
 launch time         113  608.1 us   0.2 %         0.0 %
 efficiency curve     37  566.1 us   0.2 %         0.0 %
 $ heddle plan gpt2 --batch 8 --train --machine '1x4 v100' --profiles examples/profiles/gpt2.csv --top 3 --threads 1

@@ -174,11 +174,11 @@ certificate  34 plans: 1 fit, 0 too large, 15 too slow, 0 impossible, 18 equal t
              no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 62.4 % more
 
 replicas tried     plans  simulated      best  at least  why not
-1x1x2+1x1x2+1x1x2      8          1  797.5 ms  797.5 ms
-1x1x4+1x1x2            8          0            829.3 ms  its bound is above the last plan that is kept: 797.5 ms
-1x2x2+1x2              8          0            857.5 ms  its bound is above the last plan that is kept: 797.5 ms
-1x4+1x2                2          0            955.9 ms  its bound is above the last plan that is kept: 797.5 ms
-2x2+1x2                2          0            857.4 ms  its bound is above the last plan that is kept: 797.5 ms
+1x1x2+1x1x2+1x1x2      8          1  797.4 ms  797.4 ms
+1x1x4+1x1x2            8          0            829.2 ms  its bound is above the last plan that is kept: 797.4 ms
+1x2x2+1x2              8          0            857.5 ms  its bound is above the last plan that is kept: 797.4 ms
+1x4+1x2                2          0            955.9 ms  its bound is above the last plan that is kept: 797.4 ms
+2x2+1x2                2          0            857.4 ms  its bound is above the last plan that is kept: 797.4 ms
 ... and 3 more
 
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=1x4+1x2,1x5+1x1,2x2+1x2,1x1+1x1 recompute=none mb=6 zero=0" --top 1 --threads 1 | sed -n "/^certif/,/^$/ p;/^replicas tried/,/^$/ p"

@@ -181,29 +181,29 @@ machine         dgx-2
 ranks           16
 layers          8/4
 schedule        1f1b
-time per step   520.0 ms
-one step alone  520.0 ms
+time per step   519.7 ms
+one step alone  519.7 ms
 error bar       unknown: no measured spread for 100.0 % of the step
-samples         123.1/s
-arithmetic      6.76 TFLOP/s a device, 43.1 % of the f32 peak (MFU)
-computes        81.6 %
-communicates    3.4 %
+samples         123.2/s
+arithmetic      6.77 TFLOP/s a device, 43.1 % of the f32 peak (MFU)
+computes        81.7 %
+communicates    3.3 %
 idle            15.0 %
 beside them     0.2 % of the time in communication, all other streams together
 peak memory     2.52 GiB of 28.8 GiB on rank 0
-instructions    61,752
+instructions    61,696
 
 place  ranks  computes  communicates    idle  peak memory
-    0  0-7      87.6 %         4.4 %   8.0 %     2.52 GiB
+    0  0-7      87.7 %         4.3 %   8.0 %     2.52 GiB
     1  8-15     75.6 %         2.4 %  22.0 %     1.40 GiB
 device  ranks  computes  communicates    idle
-v100       16    81.6 %         3.4 %  15.0 %
+v100       16    81.7 %         3.3 %  15.0 %
 
 ranks       stream       busy   share
-0,2,4,6     compute  478.5 ms  92.0 %
+0,2,4,6     compute  478.0 ms  92.0 %
 0,2,4,6     pp.f0    538.0 us   0.1 %
 0,2,4,6     pp.b0    538.0 us   0.1 %
-1,3,5,7     compute  478.5 ms  92.0 %
+1,3,5,7     compute  478.0 ms  92.0 %
 1,3,5,7     pp.f0    538.0 us   0.1 %
 1,3,5,7     pp.b0    538.0 us   0.1 %
 8,10,12,14  compute  405.6 ms  78.0 %
@@ -227,12 +227,12 @@ layernorm    layer.fwd  activations     16  96.0 MiB
 ... and 4 more
 
 critical path  kind           count      time   share
-einsum         computation      902  293.0 ms  56.3 %
-matmul         computation      256  94.33 ms  18.1 %
+einsum         computation      902  293.0 ms  56.4 %
+matmul         computation      256  94.33 ms  18.2 %
 add            computation    1,311  27.47 ms   5.3 %
-all_reduce     communication    379  22.78 ms   4.4 %
+all_reduce     communication    373  22.42 ms   4.3 %
 where          computation      128  18.78 ms   3.6 %
-softmax_dx     computation       64  13.26 ms   2.5 %
+softmax_dx     computation       64  13.26 ms   2.6 %
 softmax        computation       64  9.309 ms   1.8 %
 reduce_sum     computation      393  6.935 ms   1.3 %
 ... and 22 more
@@ -241,13 +241,13 @@ what would help         on the path  10 % better
 matmul rate                381.6 ms       -7.3 %
 memory bandwidth           92.11 ms       -1.8 %
 launch latency             23.32 ms       -0.4 %
-bandwidth inside nodes     18.80 ms       -0.4 %
-network latency            4.250 ms       -0.1 %
+bandwidth inside nodes     18.52 ms       -0.4 %
+network latency            4.166 ms       -0.1 %
 (first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
 
 cost source       count      time   share  spread known
-efficiency curve  3,469  490.6 ms  94.3 %         0.0 %
-link model          383  23.05 ms   4.4 %         0.0 %
+efficiency curve  3,469  490.6 ms  94.4 %         0.0 %
+link model          377  22.69 ms   4.4 %         0.0 %
 launch time       1,195  6.437 ms   1.2 %         0.0 %
 $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
 {
@@ -529,21 +529,21 @@ warning[W0101]: zero=1 changes nothing: the optimizer has no states
 $ heddle sim bert-large --machine "1x8 v100 + 1x8 p100 ib=50Gb/s" --batch 512 --train --strategy "dp=16 mb=4" | sed -n '5,22p'
 machine         1x8 v100 + 1x8 p100 ib=50Gb/s
 ranks           16
-time per step   5.832 s
-one step alone  5.832 s
-error bar       at least +-1.062 s; no measured spread for 95.2 % of the step
-samples         87.79/s
+time per step   5.831 s
+one step alone  5.831 s
+error bar       at least +-1.056 s; no measured spread for 95.3 % of the step
+samples         87.81/s
 arithmetic      6.08 TFLOP/s a device, 48.6 % of the f32 peak (MFU)
 computes        76.5 %
-communicates    4.8 %
+communicates    4.7 %
 idle            18.7 %
 peak memory     12.6 GiB of 28.8 GiB on rank 0
-instructions    106,336
+instructions    106,288
 
 place  ranks  computes  communicates    idle  peak memory
-    0  0-15     76.5 %         4.8 %  18.7 %     12.6 GiB
+    0  0-15     76.5 %         4.7 %  18.7 %     12.6 GiB
 
 device  ranks  each gets   share of work  computes  communicates    idle  peak memory    usable
-v100        8  32 samples         50.0 %    57.8 %         4.8 %  37.4 %     12.6 GiB  28.8 GiB
+v100        8  32 samples         50.0 %    57.8 %         4.7 %  37.4 %     12.6 GiB  28.8 GiB
 $ for s in "mb=4" "mb=4 recompute=full" "pp=4 mb=4 layers=equal" "pp=4 mb=4 layers=equal recompute=full"; do heddle sim gpt2:layers=8 --batch 8 --train --machine '1x4 a100' --strategy "$s" --json | sed -n 's/^  "time_ps": //p'; done | tr -d ',' | paste -sd ' ' | awk '{printf "%.1f ms for (K + P - 1) of the %.1f ms that a stage computes again\n", ($4 - $3) / 1e9, ($2 - $1) / 16e9}'
 47.1 ms for (K + P - 1) of the 6.7 ms that a stage computes again
