@@ -59,6 +59,34 @@ static u32 width(const char *s) {
   return n;
 }
 
+// In lines of at most so many characters where there are spaces to begin one.
+static const char *wrapped(arena *a, const char *s, u32 most) {
+  char *out = arena_strdup(a, s), *last = NULL;
+  u32 n = 0;
+  for (char *c = out; *c; c++) {
+    if (*c == ' ') last = c;
+    n += (*c & 0xC0) != 0x80;
+    if (n > most && last) *last = '\n', n = (u32)(c - last), last = NULL;
+  }
+  return out;
+}
+
+// The line that begins there, and where the next one does; NULL: it was the last.
+static const char *next_line(arena *a, const char **at) {
+  const char *s = *at, *end = strchr(s, '\n');
+  *at = end ? end + 1 : NULL;
+  return end ? arena_printf(a, "%.*s", (int)(end - s), s) : s;
+}
+
+static u32 widest(arena *a, const char *s) {
+  u32 n = 0;
+  while (s) {
+    const u32 own = width(next_line(a, &s));
+    n = MAX(n, own);
+  }
+  return n;
+}
+
 static void put_padded(strbuf *b, const char *s, u32 to, bool right) {
   u32 n = width(s), pad = to > n ? to - n : 0;
   if (right) sb_fmt(b, "%*s", (int)pad, "");
@@ -85,15 +113,20 @@ static bool is_word(cell_kind k) {
 
 static void put_row(const column *col, u32 ncols, const char *const *text, const u32 *to, const bool *right,
                     strbuf *b) {
-  const char *between = "";
-  for (u32 k = 0; k < ncols; k++) {
-    if (!col[k].title) continue;
-    sb_put(b, between);
-    put_padded(b, text[k], to[k], right[k]);
-    between = "  ";
+  const char **at = arena_dup(b->a, text, ncols * sizeof *text);
+  for (bool more = true; more;) {
+    const char *between = "";
+    more = false;
+    for (u32 k = 0; k < ncols; k++) {
+      if (!col[k].title) continue;
+      sb_put(b, between);
+      put_padded(b, at[k] ? next_line(b->a, &at[k]) : "", to[k], right[k]);
+      more |= at[k] != NULL;
+      between = "  ";
+    }
+    trim(b);
+    sb_char(b, '\n');
   }
-  trim(b);
-  sb_char(b, '\n');
 }
 
 // The names of column `of`, in the cells of the rows that are shown; text has those cells in the same order.
@@ -132,13 +165,13 @@ static void put_tables(const report *r, const part *p, u32 n, strbuf *b) {
       const cell *x = &p[t].cells.v[i];
       u32 k = i % ncols;
       if (!col[k].title) continue;
-      text[at] = cell_str(r->a, x);
+      text[at] = x->kind == CELL_TEXT && x->n ? wrapped(r->a, x->u.s, x->n) : cell_str(r->a, x);
       right[k] |= !is_word(x->kind);
     }
   for (u32 k = 0; k < ncols; k++) {
     if (!col[k].title) continue;
     cut_names(r->a, p, n, k, text);
-    for (u32 i = k; i < cells; i += ncols) to[k] = MAX(to[k], width(text[i]));
+    for (u32 i = k; i < cells; i += ncols) to[k] = MAX(to[k], widest(r->a, text[i]));
   }
   if (heads && cells) put_row(col, ncols, text + cells, to, right, b);
   at = 0;

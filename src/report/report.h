@@ -34,7 +34,8 @@ typedef enum {
 } cell_kind;
 typedef struct {
   cell_kind kind;
-  u32 n; // of DIMS and NAME; of others 1: a difference, with its sign
+  u32 n; // of DIMS and NAME; of TEXT, in tables of text: lines of so many characters at most, if words allow, 0: one
+      // line; of others 1: a difference, with its sign
   union {
     const char *s;
     i64 i;
@@ -44,6 +45,9 @@ typedef struct {
 } cell;
 static inline cell cell_none(void) { return (cell){.kind = CELL_NONE}; }
 static inline cell cell_text(const char *s) { return (cell){.kind = s ? CELL_TEXT : CELL_NONE, .u.s = s}; }
+static inline cell cell_wrapped(const char *s, u32 most) {
+  return (cell){.kind = s ? CELL_TEXT : CELL_NONE, .n = most, .u.s = s};
+}
 static inline cell cell_name(const char *s, u32 most) {
   return (cell){.kind = CELL_NAME, .n = most, .u.s = s};
 }

@@ -85,9 +85,10 @@ void report_choices(report *r, arena *a) {
     const choice_row *row = choice_get(id);
     const char *needs = choice_needs(a, id);
     report_row(r, (cell[]){cell_text(row->name), cell_text(arena_printf(a, "--%s", choice_option(id))),
-                           cell_text(choice_values(a, id)), cell_text(id == CHOICE_mbs ? NULL : row->dflt),
-                           cell_i(CELL_BOOL, *row->search == '*'), cell_text(*needs ? needs : NULL),
-                           cell_text(choice_about((choice_id)i))});
+                           cell_wrapped(choice_values(a, id), 24),
+                           cell_text(id == CHOICE_mbs ? NULL : row->dflt),
+                           cell_i(CELL_BOOL, *row->search == '*'), cell_wrapped(*needs ? needs : NULL, 16),
+                           cell_wrapped(choice_about((choice_id)i), 48)});
   }
   strbuf note = {.a = a};
   sb_put(

@@ -102,37 +102,93 @@ output
 example
   heddle show gpt2 --batch 4 --seq 256
 $ heddle choices
-choice       option               values                                                                                                                                                                                                            default    needs                                     about
-dp           --data               N, 1 or more                                                                                                                                                                                                      1                                                    data-parallel degree
-tp           --tensor             N, 1 or more                                                                                                                                                                                                      1                                                    tensor-parallel degree
-pp           --pipeline           N, 1 or more                                                                                                                                                                                                      1                                                    pipeline-parallel degree
-replicas     --replicas           none, NxN+NxN..                                                                                                                                                                                                   none                                                 replicas of the model of different make-up on ranks in order, with dp, tp and pp 1: stages x tensor ranks, or x data ranks too, of each, such as 2x2+1x2
-mb           --microbatches       N, 1 or more                                                                                                                                                                                                      1                                                    microbatches per step
-mbs          --microbatch-size    N, 1 or more                                                                                                                                                                                                                                                           samples per microbatch on one data rank, instead of mb
-v            --chunks             N, 1 or more                                                                                                                                                                                                      1          pp > 1                                    pipeline stages on each place
-schedule     --schedule           gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-1p, zb-2p, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, chimera-double, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream, pipedream-2bw, FILE.csv  1f1b       pp > 1                                    pipeline schedule: gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-1p, zb-2p, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, chimera-double, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream, pipedream-2bw, or FILE.csv
-group        --group              N, 0 or more                                                                                                                                                                                                      0          v > 1 and a schedule with groups          microbatches that a chunk takes before the next chunk; 0: pp
-tp.stages    --tensor-stages      equal, N/N/..                                                                                                                                                                                                     equal      pp > 1 and replicas=none                  tensor-parallel degree of each place of the pipeline: equal (tp), or numbers such as 8/4/4/2; a place has dp x tp ranks
-zero         --zero               N, 0 to 3                                                                                                                                                                                                         0          training and dp > 1                       ZeRO stage: 1 shards optimizer states, 2 gradients too, 3 weights too
-sync         --sync               allreduce, ps                                                                                                                                                                                                     allreduce  training and dp > 1                       how gradients of data ranks meet: allreduce (all ranks sum and update), or ps (each weight has a rank as its parameter server, which gets gradients, updates and sends weights)
-recompute    --recompute          none, selective, full                                                                                                                                                                                             none       training                                  activation recomputation: none, selective or full
-coshard      --coshard            N, 1 to 64                                                                                                                                                                                                        1                                                    parts in which attention heads and hidden units are computed, one after the other on the same ranks, each again in the backward
-offload      --offload            none, params, grads, states, acts                                                                                                                                                                                 none                                                 what lies in host memory between its uses: params, grads, states (of the optimizer) and acts (activations kept for the backward), with + between them, or none
-prefetch     --prefetch           N, 0 to 16                                                                                                                                                                                                        1          offload=params                            layers that copies from host memory run ahead of computation
-sp           --sequence-parallel  off, on                                                                                                                                                                                                           off        tp > 1                                    shard activations by sequence outside tensor-parallel layers
-axial        --axial              off, on                                                                                                                                                                                                           off        tp > 1                                    split rows and columns of tables (alignments, residue pairs) over tp, not heads and hidden units
-overlap      --overlap            none, pp, dp                                                                                                                                                                                                      pp         pp > 1 (pp), or training and dp > 1 (dp)  communication that overlaps computation: pp (sends between stages), dp (sums of gradients, beside the last backward), pp+dp, or none
-channels     --channels           peer, pass, one                                                                                                                                                                                                   peer       pp > 1 and overlap=pp                     send streams: one per peer, pass and direction (peer), one per pass (pass), or one
-buffers      --buffers            unbounded, rendezvous                                                                                                                                                                                             unbounded  pp > 1 and overlap=none                   when a place goes on after a send: at once (unbounded), or when the receiver has taken it (rendezvous)
-tables       --tables             split, whole                                                                                                                                                                                                      split      tp > 1                                    embedding tables: split by rows over tp, or whole on every rank
-layers       --layers             cost, equal, auto, whale, N/N/..                                                                                                                                                                                  cost       pp > 1                                    layers per stage: balanced by FLOPs (cost), by time on the devices (auto), by Whale's policy (whale: places of more memory first), equal, or numbers such as 10/12/12/6
-materialise  --materialise        inter, intra, p2p                                                                                                                                                                                                 inter                                                how values get where they are needed: by collectives found inside and between groups (inter), inside groups alone (intra), or by plain sends and receives of pieces (p2p)
-bn           --batchnorm          local, sync                                                                                                                                                                                                       local      training                                  batch norm statistics: per data rank and microbatch (local), or over all data ranks (sync)
-grads        --gradient-type      own, f32                                                                                                                                                                                                          own        training                                  type in which gradients are accumulated and summed over data ranks: the weight's (own), or f32
-dp.shares    --data-shares        equal, auto, whale, N/N/..                                                                                                                                                                                        equal      dp > 1 or replicas                        how much of the batch each data rank, or replica, gets: equal, by the speed and memory of devices (auto: the least time; whale: by Whale's Algorithm 1), or parts such as 3/3/1/1
-tp.shares    --tensor-shares      equal, auto, N/N/..                                                                                                                                                                                               equal      tp > 1 and replicas=none                  how much of each split each tensor rank gets: equal, by the speed of devices (auto), or parts such as 5/4/4/3
-places       --places             inorder, N/N/..                                                                                                                                                                                                   inorder    pp > 1 and replicas=none                  which ranks each place of the pipeline has: the next dp x tp ranks of the machine (inorder), or numbers of such blocks from 1, such as 2/1
-skip         --skip               N, 0 or more                                                                                                                                                                                                      0                                                    ranks of the machine, from the first, that the plan leaves out
+choice       option               values                    default    needs            about
+dp           --data               N, 1 or more              1                           data-parallel degree
+tp           --tensor             N, 1 or more              1                           tensor-parallel degree
+pp           --pipeline           N, 1 or more              1                           pipeline-parallel degree
+replicas     --replicas           none, NxN+NxN..           none                        replicas of the model of different make-up on
+                                                                                        ranks in order, with dp, tp and pp 1: stages x
+                                                                                        tensor ranks, or x data ranks too, of each, such
+                                                                                        as 2x2+1x2
+mb           --microbatches       N, 1 or more              1                           microbatches per step
+mbs          --microbatch-size    N, 1 or more                                          samples per microbatch on one data rank, instead
+                                                                                        of mb
+v            --chunks             N, 1 or more              1          pp > 1           pipeline stages on each place
+schedule     --schedule           gpipe, 1f1b,              1f1b       pp > 1           pipeline schedule: gpipe, 1f1b, interleaved,
+                                  interleaved, bfs, zb-h1,                              bfs, zb-h1, zb-h2, zb-1p, zb-2p, zb-v,
+                                  zb-h2, zb-1p, zb-2p,                                  zb-v-half, zb-v-min, dualpipev, chimera,
+                                  zb-v, zb-v-half,                                      chimera-double, dualpipe, gems, interlaced,
+                                  zb-v-min, dualpipev,                                  interlaced-block, 3f1b, pipedream,
+                                  chimera, chimera-double,                              pipedream-2bw, or FILE.csv
+                                  dualpipe, gems,
+                                  interlaced,
+                                  interlaced-block, 3f1b,
+                                  pipedream,
+                                  pipedream-2bw, FILE.csv
+group        --group              N, 0 or more              0          v > 1 and a      microbatches that a chunk takes before the next
+                                                                       schedule with    chunk; 0: pp
+                                                                       groups
+tp.stages    --tensor-stages      equal, N/N/..             equal      pp > 1 and       tensor-parallel degree of each place of the
+                                                                       replicas=none    pipeline: equal (tp), or numbers such as
+                                                                                        8/4/4/2; a place has dp x tp ranks
+zero         --zero               N, 0 to 3                 0          training and dp  ZeRO stage: 1 shards optimizer states, 2
+                                                                       > 1              gradients too, 3 weights too
+sync         --sync               allreduce, ps             allreduce  training and dp  how gradients of data ranks meet: allreduce (all
+                                                                       > 1              ranks sum and update), or ps (each weight has a
+                                                                                        rank as its parameter server, which gets
+                                                                                        gradients, updates and sends weights)
+recompute    --recompute          none, selective, full     none       training         activation recomputation: none, selective or
+                                                                                        full
+coshard      --coshard            N, 1 to 64                1                           parts in which attention heads and hidden units
+                                                                                        are computed, one after the other on the same
+                                                                                        ranks, each again in the backward
+offload      --offload            none, params, grads,      none                        what lies in host memory between its uses:
+                                  states, acts                                          params, grads, states (of the optimizer) and
+                                                                                        acts (activations kept for the backward), with +
+                                                                                        between them, or none
+prefetch     --prefetch           N, 0 to 16                1          offload=params   layers that copies from host memory run ahead of
+                                                                                        computation
+sp           --sequence-parallel  off, on                   off        tp > 1           shard activations by sequence outside
+                                                                                        tensor-parallel layers
+axial        --axial              off, on                   off        tp > 1           split rows and columns of tables (alignments,
+                                                                                        residue pairs) over tp, not heads and hidden
+                                                                                        units
+overlap      --overlap            none, pp, dp              pp         pp > 1 (pp), or  communication that overlaps computation: pp
+                                                                       training and dp  (sends between stages), dp (sums of gradients,
+                                                                       > 1 (dp)         beside the last backward), pp+dp, or none
+channels     --channels           peer, pass, one           peer       pp > 1 and       send streams: one per peer, pass and direction
+                                                                       overlap=pp       (peer), one per pass (pass), or one
+buffers      --buffers            unbounded, rendezvous     unbounded  pp > 1 and       when a place goes on after a send: at once
+                                                                       overlap=none     (unbounded), or when the receiver has taken it
+                                                                                        (rendezvous)
+tables       --tables             split, whole              split      tp > 1           embedding tables: split by rows over tp, or
+                                                                                        whole on every rank
+layers       --layers             cost, equal, auto,        cost       pp > 1           layers per stage: balanced by FLOPs (cost), by
+                                  whale, N/N/..                                         time on the devices (auto), by Whale's policy
+                                                                                        (whale: places of more memory first), equal, or
+                                                                                        numbers such as 10/12/12/6
+materialise  --materialise        inter, intra, p2p         inter                       how values get where they are needed: by
+                                                                                        collectives found inside and between groups
+                                                                                        (inter), inside groups alone (intra), or by
+                                                                                        plain sends and receives of pieces (p2p)
+bn           --batchnorm          local, sync               local      training         batch norm statistics: per data rank and
+                                                                                        microbatch (local), or over all data ranks
+                                                                                        (sync)
+grads        --gradient-type      own, f32                  own        training         type in which gradients are accumulated and
+                                                                                        summed over data ranks: the weight's (own), or
+                                                                                        f32
+dp.shares    --data-shares        equal, auto, whale,       equal      dp > 1 or        how much of the batch each data rank, or
+                                  N/N/..                               replicas         replica, gets: equal, by the speed and memory of
+                                                                                        devices (auto: the least time; whale: by Whale's
+                                                                                        Algorithm 1), or parts such as 3/3/1/1
+tp.shares    --tensor-shares      equal, auto, N/N/..       equal      tp > 1 and       how much of each split each tensor rank gets:
+                                                                       replicas=none    equal, by the speed of devices (auto), or parts
+                                                                                        such as 5/4/4/3
+places       --places             inorder, N/N/..           inorder    pp > 1 and       which ranks each place of the pipeline has: the
+                                                                       replicas=none    next dp x tp ranks of the machine (inorder), or
+                                                                                        numbers of such blocks from 1, such as 2/1
+skip         --skip               N, 0 or more              0                           ranks of the machine, from the first, that the
+                                                                                        plan leaves out
 
 A strategy is a line of them, "dp=2 tp=4 pp=2 mb=32 zero=1". `heddle plan` takes several values,
 "tp=1,2,4 zero=*", and searches those that are not given of dp tp pp mb zero recompute. docs/strategy.md has the rules.
