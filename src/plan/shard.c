@@ -561,6 +561,14 @@ static void place_accumulator(sharding *s, const instr *in, layout *have) {
   have[0] = s->in[sv - 1];
 }
 
+// An instruction that is linear in each of several operands passes the sum of the first that has one: the product of two
+// sums is not the sum of products.
+static bool passes_alone(const space *sp, u8 axis, layout have, u64 *passed) {
+  if (!layout_part_of(sp, have, axis) || *passed >> axis & 1) return false;
+  *passed |= 1ull << axis;
+  return true;
+}
+
 static void shard_instr(sharding *s, u32 index) {
   apply *x = s->x;
   const instr *in = &s->f->body.v[index];
@@ -609,12 +617,14 @@ static void shard_instr(sharding *s, u32 index) {
   if (x->trial) count_work(s, in, l, r, nr);
   opcode op = (opcode)in->op;
   u32 opd_buf[16], *opd = n <= 16 ? opd_buf : NEWN(x->a, u32, n);
+  u64 passed = 0; // axes, as bits
   for (u32 k = 0; k < n; k++) {
     bool pass = law_lin(l, k) == 'j' ||
                 (!is_free(have[k]) && law_lin(l, k) == 'e' && layout_get(x->p->sp, have[k])->npart > 0);
     layout need = term_layout(s, l, &l->opd[k], r, nr, law_lin(l, k), pass);
-    for (u32 i = 0; pass && i < nr; i++) // only what this very operand holds partially passes
-      if (r[i].at.letter == PASS && law_lin(l, k) == 'e' && !layout_part_of(x->p->sp, have[k], r[i].axis))
+    for (u32 i = 0; pass && i < nr; i++) // only what one operand holds partially passes
+      if (r[i].at.letter == PASS && law_lin(l, k) == 'e' &&
+          !passes_alone(x->p->sp, r[i].axis, have[k], &passed))
         need = layout_without(x->p->sp, need, r[i].axis);
     s->b.failed = !is_free(have[k]) && plan_whole_in_time(x, in, k, have[k], need);
     if (s->b.failed) return;

@@ -30,7 +30,9 @@ typedef struct {
   const u8 *need;     // by operand: its state
   const u8 *grad;     // by operand: the state in which its gradient comes out; LIES_NONE: there is none
   const u8 *made;     // by result. Its gradient is needed in that state, of summands whole
-  bool as_comes; // operands must have been made as they are needed, and gradients of results come as summands
+  bool
+      as_comes; // operands must have been made as they are needed; of summands, nobody has taken the sum before
+  bool grads_come; // gradients of results come as summands
 } splits_option;
 typedef struct {
   u32 nopd, nres, noptions;

@@ -43,8 +43,8 @@ static i64 most_more(const splits_cut *c, u32 tensor, u32 q, const live *fast, c
 }
 
 static bool same_live(const live *x, const live *y) {
-  return x->made == y->made && x->base == y->base && x->grad == y->grad && x->has[0] == y->has[0] &&
-         x->has[1] == y->has[1];
+  return x->made == y->made && x->base == y->base && x->grad == y->grad && x->back == y->back &&
+         x->has[0] == y->has[0] && x->has[1] == y->has[1];
 }
 
 // The same from the cut on, 0 or more.

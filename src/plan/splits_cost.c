@@ -170,6 +170,11 @@ static i64 apart_ps(const splits_prices *x, const splits_instr *i, u32 letter) {
   return ps < 0 ? ps : 3 * ps;
 }
 
+// Does a sum pass from the operand? Of all that are linear together, of the one that the way names of others.
+static bool passes_sum(const law *l, const splits_way *w, u32 k) {
+  return w->kind == WAY_SUM && (law_lin(l, k) == 'j' || w->letter == k);
+}
+
 // States of one operator's terms, operands then results, for one way, and of the gradients of its operands. False: not
 // possible.
 static bool states_for(sheet *s, const splits_instr *i, const splits_way *w, u8 *need, u8 *grad, u8 *made) {
@@ -186,7 +191,7 @@ static bool states_for(sheet *s, const splits_instr *i, const splits_way *w, u8 
     const value v = opd_of(s->f, in, k);
     splits_lies *lies = &s->s->lies[v];
     const bool has = splits && has_letter(&l->opd[k], w->letter);
-    const bool once = w->kind == WAY_SUM || (w->kind == WAY_INDEX && sum && !has && law_lin(l, k) == 'j');
+    const bool once = passes_sum(l, w, k) || (w->kind == WAY_INDEX && sum && !has && law_lin(l, k) == 'j');
     need[k] = once  ? LIES_SUM
               : has ? splits_state(lies, term_of(x, i, &l->opd[k], lies->lay[0], &at))
                     : LIES_WHOLE;
@@ -261,7 +266,11 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
   u8 *need = NEWN(x->a, u8, op->nopd + 1), *grad = NEWN(x->a, u8, op->nopd + 1),
      *made = NEWN(x->a, u8, op->nres + 1);
   u32 n = 0;
-  *o = (splits_option){.need = need, .grad = grad, .made = made, .as_comes = w->kind == WAY_UNSAID};
+  *o = (splits_option){.need = need,
+                       .grad = grad,
+                       .made = made,
+                       .as_comes = w->kind == WAY_UNSAID || splits_sums_alone(lead, w),
+                       .grads_come = w->kind == WAY_UNSAID};
   for (u32 j = 0; j < s->member.n; j++) {
     const splits_instr *i = &s->w->v[s->member.v[j]];
     const instr *in = &s->f->body.v[i->index];
@@ -278,7 +287,7 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
     for (u32 k = 0; k < i->nopd; k++) {
       const value v = opd_of(s->f, in, k);
       const u32 def = val(s->f, v)->def;
-      if (o->as_comes && j && def && s->s->leader[def - 1] == s->member.v[0] && gr[k] != LIES_SUM)
+      if (o->grads_come && j && def && s->s->leader[def - 1] == s->member.v[0] && gr[k] != LIES_SUM)
         return false; // the one before it would not have a sum
       if (n < op->nopd && weight_at[n] == (s->member.v[j] << 8 | k)) {
         assert(op->opd[n] == v);
@@ -459,7 +468,8 @@ static bool add_call(sheet *s, const splits_answer *answer, u32 index) {
             if (made[r] == LIES_NONE) return false;
           }
     }
-    o[c] = (splits_option){of->s.v[c].time_ps, of->s.v[c].bytes, need, grad, made, false};
+    o[c] = (splits_option){
+        .time_ps = of->s.v[c].time_ps, .bytes = of->s.v[c].bytes, .need = need, .grad = grad, .made = made};
   }
   *vec_push(x->a, &s->op) = (splits_op){.nopd = opd.n,
                                         .nres = in->nres,

@@ -55,7 +55,7 @@ void splits_end(const splits_tensor *t, const live *x, step *s) {
 }
 
 static live begin_tensor(const splits_tensor *t, const splits_option *o, u32 result, step *s) {
-  const u8 made = o->made[result], back = o->as_comes ? LIES_SUM : made == LIES_SUM ? LIES_WHOLE : made;
+  const u8 made = o->made[result], back = o->grads_come ? LIES_SUM : made == LIES_SUM ? LIES_WHOLE : made;
   if (made != LIES_NONE && made != LIES_SUM) s->bytes += kept(t, made);
   return (live){.made = made, .base = made, .grad = LIES_NONE, .back = back};
 }
@@ -63,7 +63,8 @@ static live begin_tensor(const splits_tensor *t, const splits_option *o, u32 res
 // An operand is read, forward and backward, and its gradient comes back.
 static inline void read_once(const splits_problem *p, const splits_tensor *t, live *l, const splits_op *x,
                              u32 k, const splits_option *o, step *s) {
-  if (o->as_comes && l->made != LIES_NONE && l->made != o->need[k]) s->possible = false;
+  if (o->as_comes && l->made != LIES_NONE && (l->made != o->need[k] || l->base != o->need[k]))
+    s->possible = false;
   read_forward(p, t, l, o->need[k], s);
   if (x->again && x->again[k]) read_backward(t, l, o->need[k], s);
   if (t->gradient && o->grad[k] != LIES_NONE) add_gradient(t, l, o->grad[k], s);

@@ -166,6 +166,23 @@ static void add_indices(forming *w, const law_term *t, value v, u32 letter, u8 k
     }
 }
 
+bool splits_sums_alone(const splits_instr *x, const splits_way *w) {
+  return w->kind == WAY_SUM && x->nopd > 1 && law_lin(x->l, w->letter) == 'e';
+}
+
+// A product is linear in each operand alone. Whose backward reads a sum takes it there, or has its gradient summed in its place:
+// such a sum does not pass. A weight, or what a function or the model is given, is none.
+static void add_sums_alone(forming *w) {
+  const splits_instr *x = w->x;
+  for (u32 k = 0; k < x->nopd; k++) {
+    const value v = opd_of(w->f, w->in, k);
+    const bool made = val(w->f, v)->def,
+               floats = dtype_kind_of(val_type(w->m->pl->src, w->f, v)->s.t) == DK_FLOAT;
+    if (made && floats && law_lin(x->l, k) == 'e' && !x->again[k])
+      add_way(w->x, (splits_way){.kind = WAY_SUM, .letter = (u8)k});
+  }
+}
+
 static void find_ways(forming *w) {
   splits_instr *x = w->x;
   const law *l = x->l;
@@ -181,6 +198,7 @@ static void find_ways(forming *w) {
     floats = floats && dtype_kind_of(val_type(w->m->pl->src, w->f, opd_of(w->f, w->in, k))->s.t) == DK_FLOAT;
   }
   if (linear && floats && n && (joint || (alone == 1 && n == 1))) add_way(x, (splits_way){.kind = WAY_SUM});
+  if (linear && n > 1) add_sums_alone(w);
   for (u32 i = 0; i < l->nletters; i++) {
     const whole_reason why = law_whole_reason((opcode)w->in->op, l, i);
     bool sum = false;

@@ -6,6 +6,7 @@
 
 // One way to split an operator. WAY_INDEX: an index of one letter, `extent` long, its neighbours `inner` elements of the letter
 // apart. WAY_APART: the same of a letter that must stay whole, where the operator is decomposed (decompose.c).
+// WAY_SUM: a sum that has not been taken passes, of all operands that are linear together, or of one alone, number `letter`.
 // WAY_UNSAID: a plan says nothing of it. Its operands are whole already, and the gradient of its result is a sum that has
 // not been taken, which passes through its backward where it may (shard.c).
 enum { SPLITS_WAYS = 24 }; // most ways of an operator
@@ -53,6 +54,9 @@ typedef struct {
 } splits_model;
 splits_model *splits_model_new(planner *pl, arena *a, bool train);
 void splits_model_free(splits_model *m);
+
+// Does a sum pass from one operand beside others, in which the operator is linear as well?
+bool splits_sums_alone(const splits_instr *x, const splits_way *w);
 
 // The stride of the letter that a way has over an axis of `ways` ranks where the batch is in `parts` already; 0: it does not
 // divide. *uneven: in pieces that differ by one element.

@@ -65,7 +65,7 @@ static void make_op(problem *x, u32 i, bool ties) {
       s[1][k] = few(5) ? (u8)few(x->tensor[x->opd[i][k]].nstates) : LIES_NONE;
     }
     for (u32 k = 0; k < op->nres; k++) s[2][k] = (u8)few(x->tensor[x->res[i][k]].nstates);
-    x->option[i][o] = (splits_option){few(40), few(10), s[0], s[1], s[2], o && few(8) == 0};
+    x->option[i][o] = (splits_option){few(40), few(10), s[0], s[1], s[2], o && few(8) == 0, o && few(8) == 0};
   }
   op->named = few(5) == 0;
   if (!ties || i == 0 || few(3)) return;
@@ -101,17 +101,17 @@ static bool cost_of_tensor(const problem *x, u32 t, const u16 *pick, i64 *ps, i6
       if (op->opd[k] == t)
         need[n] = o->need[k], as_comes[n] = o->as_comes, grad[n] = o->grad[k], again[n++] = op->again[k];
     for (u32 k = 0; k < op->nres; k++)
-      if (op->res[k] == t) made = o->made[k], back_comes = o->as_comes;
+      if (op->res[k] == t) made = o->made[k], back_comes = o->grads_come;
   }
   if (y->weight && n) made = need[0] == LIES_SUM ? (u32)LIES_WHOLE : need[0];
   if (made == LIES_NONE) return true;
   u32 first = made; // what later conversions begin from, and what is kept
   bool summed = made != LIES_SUM || y->weight;
   there[0][made] = true;
-  for (u32 k = 0; k < n; k++) // a weight lies as its first reader has it
-    ok = ok && (!as_comes[k] || need[k] == made || (y->weight && !k));
   // in the order of readers; the backward's conversions begin where the sum lies by then
   for (u32 k = 0; k < n; k++) {
+    const bool comes = need[k] == made && (made != LIES_SUM || !summed);
+    ok = ok && (!as_comes[k] || comes || (y->weight && !k)); // a weight lies as its first reader has it
     if (!there[0][need[k]]) {
       *ps += x->p.forwards * ways(y, first, need[k], &ok);
       there[0][need[k]] = true;

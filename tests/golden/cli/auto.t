@@ -433,6 +433,11 @@ error[E0501]: `whole` splits no dimension: it takes no `dim`
 [1]
 $ sed 's/^trans:/trans:\n  - {in: layer, instr: 2, axis: tp, whole: true}/' p.plan >q.plan; heddle verify mlp-xs:layers=2 --batch 64 --train --plan q.plan | grep verdict
 verdict    equal: the plan computes what the model computes
+## A product of two sums is not the sum of products: one of both passes.
+$ printf 'func @main(%%x: f32[64,256], %%w0: f32[256,64] weight, %%w1: f32[256,64] weight) -> (f32[64,64]) {\n  %%v1 = matmul %%x, %%w0\n  %%v2 = matmul %%x, %%w1\n  %%v3 = mul %%v1, %%v2\n  return %%v3\n}\n' >two.heddle; heddle plan two.heddle --machine '1x2 v100' --strategy 'tp=2 dp=1 mb=1' -o two.plan | head -1
+model         two.heddle
+$ sed '/^  - {in: main/d; s/^trans:/trans:\n  - {in: main, instr: 1, axis: tp, operand: 0, dim: 1}\n  - {in: main, instr: 2, axis: tp, operand: 0, dim: 1}\n  - {in: main, instr: 3, axis: tp, sum: true}/' two.plan >q.plan; heddle verify two.heddle --plan q.plan | grep verdict
+verdict    equal: the plan computes what the model computes
 ## States of the optimizer are counted as it has them: four times the weights with Adam in f32, hardly any with Adafactor.
 $ echo 'rules: [{op: matmul, whole: may}]' >may.yaml; heddle plan gpt3-xl --batch 2 --seq 128 --train --machine '1x2 a100' --auto --strategy "dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none" --optimizer adam --memory-limit 12.5GiB --constraints may.yaml | grep ^automatic
 warning[W0506]: no --dtype given: gpt3-xl is trained in f32, in which a100 has 19.5 TFLOP/s; in bf16 it has 312
