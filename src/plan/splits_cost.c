@@ -144,7 +144,7 @@ static layout term_of(const splits_prices *x, const splits_instr *i, const law_t
                   : layout_with_split(x->p->sp, base, x->axis, sl.dim, sl.stride);
 }
 
-static bool letter_of(const splits_prices *x, const splits_instr *i, const splits_way *w, letter_split *at) {
+bool splits_letter_of(const splits_prices *x, const splits_instr *i, const splits_way *w, letter_split *at) {
   bool uneven;
   const u32 parts = x->time ? axis_size(x->p->sp, x->time) : 1;
   *at = (letter_split){.letter = w->letter, .stride = splits_stride(i, w, x->t.ways, parts, &uneven)};
@@ -184,7 +184,7 @@ static bool states_for(sheet *s, const splits_instr *i, const splits_way *w, u8 
   letter_split at = {0};
   const bool splits = w->kind == WAY_INDEX || w->kind == WAY_APART;
   if (w->kind == WAY_UNSAID && !i->sums) return false;
-  if (splits && !letter_of(x, i, w, &at)) return false;
+  if (splits && !splits_letter_of(x, i, w, &at)) return false;
   bool sum = false; // is a result a sum?
   for (u32 k = 0; k < l->nres; k++) sum |= splits && !has_letter(&l->res[k], w->letter);
   for (u32 k = 0; k < l->nopd; k++) {
@@ -222,7 +222,7 @@ static bool price_way(sheet *s, const splits_instr *i, const splits_way *w, i64 
   const u32 before = diag_count(x->p->c);
   bool ok = true;
   if (w->kind == WAY_INDEX || w->kind == WAY_APART) {
-    if (!letter_of(x, i, w, &at)) return false;
+    if (!splits_letter_of(x, i, w, &at)) return false;
     c[nc] = (class_split){.axis = x->axis, .table = at.table};
     ok = splits_class_of(x->m, i, at.letter, at.table ? 1 : at.stride, &c[nc].class, &c[nc].within);
     nc += ok;
@@ -248,8 +248,7 @@ static bool known_price(sheet *s, const splits_instr *i, const splits_way *w, u3
   return p->possible;
 }
 
-// The way of a follower that splits the same dimension as its leader's.
-static splits_way way_of_follower(const splits_instr *lead, const splits_instr *i, const splits_way *w) {
+splits_way splits_way_of_follower(const splits_instr *lead, const splits_instr *i, const splits_way *w) {
   splits_way out = *w;
   if (w->kind != WAY_INDEX) return out;
   for (u32 d = 0; d < lead->l->res[0].nd; d++)
@@ -274,7 +273,7 @@ static bool option_of(sheet *s, const splits_op *op, const u32 *weight_at, const
   for (u32 j = 0; j < s->member.n; j++) {
     const splits_instr *i = &s->w->v[s->member.v[j]];
     const instr *in = &s->f->body.v[i->index];
-    const splits_way own = j ? way_of_follower(lead, i, w) : *w;
+    const splits_way own = j ? splits_way_of_follower(lead, i, w) : *w;
     u8 nd[16] = {0}, gr[16] = {0}, md[OP_RES_MAX] = {0};
     i64 ps[2];
     if (x->allowed && !x->allowed(x->arg, i, &own, x->t.ways)) return false;
@@ -489,7 +488,7 @@ static const u32 *leaders_of(const splits_prices *x, const splits_func *w, u32 n
   for (u32 i = 0; i < n && x->allowed; i++) {
     const splits_instr *y = &w->v[i], *lead = &w->v[y->leader];
     for (u32 k = 0; y->follows && k < lead->nways; k++) {
-      const splits_way own = way_of_follower(lead, y, &lead->way[k]);
+      const splits_way own = splits_way_of_follower(lead, y, &lead->way[k]);
       apart[y->leader] |=
           x->allowed(x->arg, lead, &lead->way[k], x->t.ways) != x->allowed(x->arg, y, &own, x->t.ways);
     }
@@ -649,159 +648,4 @@ const splits_answer *splits_sheets(splits_prices *x) {
   }
   s->main = &s->fn[src->main.i];
   return s;
-}
-
-// ---- answers ----------------------------------------------------------------------------------------------
-// Of every function, which choice of its solution main's choice means; ~0: it is not called.
-static u32 *choices_of(const splits_prices *x, const splits_answer *s, u32 pick, arena *a) {
-  const u32 nf = planner_funcs(x->m->pl);
-  const func_info *m = func_get(x->m->pl->src, s->main->f);
-  u32 *of = NEWN(a, u32, nf + 1);
-  memset(of, 0xff, sizeof *of * (nf + 1));
-  for (u32 k = 0; k < s->main->p.nops; k++) {
-    const u32 i = s->main->instr[k];
-    if (i && m->body.v[i - 1].op == OP_call) of[m->body.v[i - 1].callee.i] = s->main->s.v[pick].option[k];
-  }
-  of[s->main->f.i] = pick;
-  return of;
-}
-
-u32 splits_rows(const splits_prices *x, const splits_answer *s, u32 pick, arena *a, splits_row **out) {
-  const u32 *of = choices_of(x, s, pick, a), nf = planner_funcs(x->m->pl);
-  VEC(splits_row) v = {0};
-  for (u32 f = 1; f < nf; f++) {
-    const splits_sheet *y = &s->fn[f];
-    if (of[f] == ~0u) continue;
-    const splits_func *w = &x->m->fn[f];
-    for (u32 k = 0; k < y->p.nops; k++) {
-      const u32 i = y->instr[k];
-      if (!i || !y->way[k]) continue;
-      const splits_way *way = &w->v[i - 1].way[y->way[k][y->s.v[of[f]].option[k]]];
-      for (u32 j = i - 1; j < func_get(x->m->pl->src, (func){f})->body.n; j++) {
-        if (y->leader[j] != i - 1) continue;
-        splits_way *own = NEW(a, splits_way);
-        *own = j == i - 1 ? *way : way_of_follower(&w->v[i - 1], &w->v[j], way);
-        *vec_push(a, &v) = (splits_row){{f}, j + 1, &w->v[j], own};
-      }
-    }
-  }
-  *out = v.v;
-  return v.n;
-}
-
-static bool trans_of(const splits_prices *x, const splits_row *q, u8 axis, plan_trans *t) {
-  const splits_instr *i = q->x;
-  letter_split at;
-  *t = (plan_trans){.fn = q->fn, .instr = q->instr, .axis = axis};
-  if (q->way->kind == WAY_APART || q->way->kind == WAY_UNSAID) return false; // it follows its operands
-  if (q->way->kind != WAY_INDEX) {
-    t->dim = q->way->kind == WAY_SUM ? TRANS_SUM : TRANS_WHOLE;
-    return true;
-  }
-  if (!letter_of(x, i, q->way, &at)) return false;
-  for (u32 k = 0; k < i->l->nopd + i->l->nres; k++) {
-    const bool opd = k < i->l->nopd;
-    lay_split sl;
-    if (!ir_split_of(x->p, i->l, opd ? &i->l->opd[k] : &i->l->res[k - i->l->nopd], x->axis, &at, &sl))
-      continue;
-    t->result = !opd, t->index = opd ? k : k - i->l->nopd, t->dim = sl.dim;
-    t->stride = at.table ? 0 : sl.stride, t->uneven = at.table;
-    return true;
-  }
-  return false;
-}
-
-bool splits_is_like(const splits_prices *x, const splits_instr *i, const splits_way *w, const plan_trans *t) {
-  letter_split at;
-  if (w->kind != WAY_INDEX || !letter_of(x, i, w, &at)) return false;
-  const u32 n = t->result ? i->l->nres : i->l->nopd;
-  lay_split sl;
-  if (t->index >= n) return false;
-  if (!ir_split_of(x->p, i->l, t->result ? &i->l->res[t->index] : &i->l->opd[t->index], x->axis, &at, &sl))
-    return false;
-  return sl.dim == t->dim && (t->stride ? sl.stride == t->stride : at.table || t->uneven);
-}
-
-u32 splits_trans(const splits_prices *x, const splits_answer *s, u32 pick, u8 axis, arena *a,
-                 plan_trans **out) {
-  splits_row *v;
-  const u32 n = splits_rows(x, s, pick, a, &v);
-  plan_trans *t = NEWN(a, plan_trans, n + 1);
-  u32 nt = 0;
-  for (u32 k = 0; k < n; k++) nt += trans_of(x, &v[k], axis, &t[nt]);
-  *out = t;
-  return nt;
-}
-
-// What weights take under a choice, as their first reader needs them.
-static i64 fixed_of(const splits_prices *x, const splits_terms *t, const splits_sheet *y, u32 pick) {
-  const prog *src = x->m->pl->src;
-  arena *tmp = arena_new();
-  bool *seen = ZNEWN(tmp, bool, y->p.ntensors + 1);
-  i64 sum = 0;
-  for (u32 k = 0; k < y->p.nops; k++) {
-    const splits_op *op = &y->p.op[k];
-    for (u32 j = 0; j < op->nopd; j++) {
-      const value v = op->opd[j];
-      if (!y->p.tensor[v].weight || seen[v]) continue;
-      seen[v] = true;
-      const u32 lies = op->option[y->s.v[pick].option[k]].need[j];
-      sum += splits_stored_bytes(x, t, &val_type(src, func_get(src, y->f), v)->s, y->lies[v].lay[lies]);
-    }
-  }
-  arena_free(tmp);
-  return sum;
-}
-
-// Main's operators by the nearest call: its number, or n + 0 before the first one and n + 1 behind the last one.
-static u32 *near_calls(const splits_sheet *y, const func_info *m, u32 n, arena *a) {
-  u32 *near = NEWN(a, u32, y->p.nops + 1), *at = NEWN(a, u32, m->body.n + 1);
-  for (u32 i = 0, calls = 0; i < m->body.n; i++) {
-    calls += m->body.v[i].op == OP_call;
-    at[i] = !calls ? n : m->body.v[i].op == OP_call || calls < n ? calls - 1 : n + 1;
-  }
-  for (u32 k = 0; k < y->p.nops; k++) near[k] = y->instr[k] ? at[y->instr[k] - 1] : n + !y->p.op[k].nres;
-  return near;
-}
-
-// Of what main does beside its calls, what an operator takes is its own, what a tensor takes that of whoever makes it, or reads it
-// first.
-splits_by_layer splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick,
-                              arena *a) {
-  const prog *src = x->m->pl->src;
-  const func_info *m = func_get(src, s->main->f);
-  const splits_sheet *y = s->main;
-  const u32 *of = choices_of(x, s, pick, a);
-  const u16 *option = y->s.v[pick].option;
-  u32 n = 0;
-  for (u32 i = 0; i < m->body.n; i++) n += m->body.v[i].op == OP_call;
-  splits_by_layer l = {n, ZNEWN(a, i64, n + 2), ZNEWN(a, i64, n + 2), ZNEWN(a, i64, n + 2)};
-  const i64 held = MAX(x->t.held, 1);
-  for (u32 i = 0, k = 0; i < m->body.n; i++) {
-    if (m->body.v[i].op != OP_call) continue;
-    const splits_sheet *g = &s->fn[m->body.v[i].callee.i];
-    const splits_choice *c = &g->s.v[of[g->f.i]];
-    l.time_ps[k] = c->time_ps, l.fixed[k] = fixed_of(x, t, g, of[g->f.i]);
-    l.kept[k++] = (c->bytes - fixed_of(x, &x->t, g, of[g->f.i])) / held;
-  }
-  const u32 *near = near_calls(y, m, n, a);
-  splits_readers r;
-  splits_readers_of(a, &y->p, &r);
-  for (u32 k = 0; k < y->p.nops; k++) {
-    if (y->instr[k] && !y->way[k]) continue; // a call
-    l.time_ps[near[k]] += y->p.op[k].option[option[k]].time_ps;
-    l.kept[near[k]] += y->p.op[k].option[option[k]].bytes / held;
-  }
-  for (u32 v = 1; v < y->p.ntensors; v++) {
-    if (!r.maker[v] && r.begin[v] == r.begin[v + 1]) continue;
-    const step c = splits_tensor_cost(&y->p, &r, v, option);
-    const u32 op = r.maker[v] ? r.maker[v] - 1 : r.reader[r.begin[v]];
-    l.time_ps[near[op]] += c.time_ps;
-    if (y->p.tensor[v].weight) {
-      const u32 lies = y->p.op[op].option[option[op]].need[r.operand[r.begin[v]]];
-      l.fixed[near[op]] += splits_stored_bytes(x, t, &val_type(src, m, v)->s, y->lies[v].lay[lies]);
-    } else
-      l.kept[near[op]] += c.bytes / held;
-  }
-  return l;
 }

@@ -140,12 +140,17 @@ i64 splits_local_bytes(const splits_prices *x, const shape *s, layout l);
 i64 splits_held(const splits_prices *x); // microbatches whose activations are on the device at a time
 i64 splits_stored_bytes(const splits_prices *x, const splits_terms *t, const shape *s,
                         layout l); // a weight with its gradient and the states of the optimizer
+i64 splits_least_stored_bytes(const splits_terms *t, const shape *s); // in whatever layout
 // [from * n + to] as splits_tensor has them, of a weight's gradient likewise; by state. In x->a, kept.
 const i64 *splits_converts(splits_prices *x, const shape *s, const splits_lies *l);
 const i64 *splits_settles(splits_prices *x, const shape *s, const splits_lies *l);
 const i64 *splits_endings(splits_prices *x, const shape *s, const splits_lies *l);
 i64 splits_slowest(const splits_prices *x, u32 n); // of x->ps
 
+// How the letter of a way is split over the axis. False: it does not divide.
+bool splits_letter_of(const splits_prices *x, const splits_instr *i, const splits_way *w, letter_split *at);
+// The way of a follower that splits the same dimension as its leader's.
+splits_way splits_way_of_follower(const splits_instr *lead, const splits_instr *i, const splits_way *w);
 bool splits_prices_open(splits_prices *x, const splits_model *m, cost_model *k, const splits_terms *t,
                         splits_allowed *allowed, void *arg);
 void splits_prices_close(splits_prices *x);
@@ -161,6 +166,7 @@ typedef struct {
 const splits_answer *splits_sheets(splits_prices *x);
 // By the method of the terms (splits_method.c). False: there is no solution that takes most_ps at most; 0: none at all.
 bool splits_solve_sheet(const splits_prices *x, i64 most_ps, splits_sheet *s);
+// ---- answers (splits_answer.c) ---------------------------------------------------------------------------------
 // Does a way of the instruction split what the trans says, over as many ranks?
 bool splits_is_like(const splits_prices *x, const splits_instr *i, const splits_way *w, const plan_trans *t);
 // The choice of main's solution as splits over axis `axis` of a plan. In `a`; how many.
@@ -182,4 +188,6 @@ typedef struct {
 } splits_by_layer;
 splits_by_layer splits_layers(const splits_prices *x, const splits_terms *t, const splits_answer *s, u32 pick,
                               arena *a);
+// Bytes of weights and what belongs to them that every solution has, at least.
+i64 splits_least_fixed(const splits_model *m, const splits_terms *t);
 #endif

@@ -49,8 +49,8 @@ i64 splits_local_bytes(const splits_prices *x, const shape *s, layout l) {
 
 i64 splits_held(const splits_prices *x) { return x->t.offload & OFFLOAD_ACTS ? 0 : x->t.held; }
 
-i64 splits_stored_bytes(const splits_prices *x, const splits_terms *t, const shape *s, layout l) {
-  const i64 elems = layout_local_elems(x->p->sp, l, s->nd, s->dim);
+// Of an element of a weight.
+static double stored_each(const splits_terms *t, const shape *s) {
   const double own = dtype_bytes(s->t);
   double states = 0;
   for (u32 k = 0; t->train && k < OPTIM_STATES; k++) {
@@ -61,7 +61,15 @@ i64 splits_stored_bytes(const splits_prices *x, const splits_terms *t, const sha
   double each = t->offload & OFFLOAD_PARAMS ? 0 : own / (t->zero > 2 ? t->data : 1);
   if (t->train && !(t->offload & OFFLOAD_GRADS)) each += own / (t->zero > 1 ? t->data : 1);
   if (!(t->offload & OFFLOAD_STATES)) each += states / (t->zero > 0 ? t->data : 1);
-  return (i64)((double)elems * each);
+  return each;
+}
+
+i64 splits_stored_bytes(const splits_prices *x, const splits_terms *t, const shape *s, layout l) {
+  return (i64)((double)layout_local_elems(x->p->sp, l, s->nd, s->dim) * stored_each(t, s));
+}
+
+i64 splits_least_stored_bytes(const splits_terms *t, const shape *s) {
+  return (i64)((double)(shape_elems(s) / t->ways) * stored_each(t, s));
 }
 
 // ---- prices of what is written -------------------------------------------------------------------------------

@@ -87,10 +87,8 @@ static i64 end_ps(const hybrid_opts *o, i64 weights) {
   return (s->zero.n < 2 ? sum : sum / 2 * s->mb.n + sum / 2) + (s->zero.n == 3 ? sum * s->mb.n : 0);
 }
 
-// Elements of weights by what they take: of those that the states of the optimizer belong to.
-static i64 weights_of(const hybrid_opts *o, const layers *l) {
-  i64 fixed = l->wide_fixed;
-  for (u32 k = 0; k < l->n; k++) fixed += l->fixed[k];
+// Of weights that with what belongs to them take so many bytes on all stages: their bytes on one.
+static i64 weights_of(const hybrid_opts *o, i64 fixed) {
   const strategy *s = &o->s;
   const double d = s->dp.n, states = o->optim.kind == OPTIM_ADAM || o->optim.kind == OPTIM_ADAMW ? 6 : 2;
   const double each =
@@ -170,7 +168,9 @@ static bool try_choice(const splits_prices *p, const splits_terms *t, const spli
   here.offload = 0;
   const splits_by_layer there = splits_layers(p, &here, s, pick, a);
   const layers all = layers_of(&o->s, &there);
-  out->time_ps += end_ps(o, weights_of(o, &all));
+  i64 fixed = all.wide_fixed;
+  for (u32 k = 0; k < all.n; k++) fixed += all.fixed[k];
+  out->time_ps += end_ps(o, weights_of(o, fixed));
   return fits;
 }
 
@@ -304,6 +304,13 @@ static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *
   return y;
 }
 
+// What a step has besides tasks and updates, at least: more bytes of weights take no less.
+static i64 least_end_ps(const splitter *x, const hybrid_opts *o, const splits_terms *t) {
+  splits_terms here = *t;
+  here.offload = 0;
+  return end_ps(o, weights_of(o, splits_least_fixed(x->m, &here)));
+}
+
 // Microbatches by the time of one, of stages that are as long: what a step takes at least, and the reverse.
 static i64 step_ps(const strategy *s, i64 ps) {
   return (i64)((double)ps * (1 + (double)(s->mb.n - 1) / s->pp.n) * 0.999999);
@@ -315,10 +322,11 @@ static i64 microbatch_ps(const strategy *s, i64 ps) {
 i64 policy_auto_least(splitter *x, const hybrid_opts *o) {
   const splits_terms t = terms_of(x, o, &(splits_limits){.fastest = true});
   const u32 parts = t.data * t.micro;
+  const i64 end = least_end_ps(x, o, &t);
   for (u32 k = 0; k < x->works.n; k++) {
     const least_work *y = &x->works.v[k];
     if (y->ranks == t.ranks && y->ways == t.ways && y->parts == parts && y->recompute == t.recompute)
-      return step_ps(&o->s, y->ps);
+      return step_ps(&o->s, y->ps) + end;
   }
   least_work y = {t.ranks, t.ways, parts, t.recompute, 0};
   splits_prices p;
@@ -327,7 +335,7 @@ i64 policy_auto_least(splitter *x, const hybrid_opts *o) {
   splits_prices_close(&p);
   diag_truncate(x->pl->src->c, before);
   *vec_push(x->a, &x->works) = y;
-  return step_ps(&o->s, y.ps);
+  return step_ps(&o->s, y.ps) + end;
 }
 
 bool policy_auto_whole(const splitter *x, arena *a, u32 ways, auto_plan *out) {
@@ -375,10 +383,11 @@ static bool solve(splitter *x, arena *a, const hybrid_opts *o, const splits_limi
 
 bool policy_auto(splitter *x, arena *a, const hybrid_opts *o, i64 most_ps, bool *ruled_out, auto_plan *out) {
   *out = (auto_plan){.layers = o->s.layers};
-  const splits_limits l = {.fastest = true, .most_ps = most_ps ? microbatch_ps(&o->s, most_ps) : 0};
+  splits_limits l = {.fastest = true};
+  splits_terms t = terms_of(x, o, &l);
+  if (most_ps) t.limits.most_ps = l.most_ps = microbatch_ps(&o->s, MAX(most_ps - least_end_ps(x, o, &t), 0));
   const bool any = solve(x, a, o, &l, out);
   if (!ruled_out) return any;
-  const splits_terms t = terms_of(x, o, &l);
   *ruled_out = !any && most_ps && !solved_of(x, o, &t)->p.refusal.x;
   return any;
 }
