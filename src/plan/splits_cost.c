@@ -400,32 +400,37 @@ static void find_kept(const sheet *s, bool *kept) {
   }
 }
 
+// keeps: bytes of it are kept for the backward.
+static splits_tensor make_tensor(sheet *s, value v, bool keeps) {
+  splits_prices *x = s->x;
+  const type_info *ty = val_type(x->m->pl->src, s->f, v);
+  const splits_lies *l = &s->s->lies[v];
+  const bool is_main = s->s->f.i == x->m->pl->src->main.i;
+  const bool param = v <= s->f->nparams, weight = param && s->f->params.v[v - 1].r == ROLE_WEIGHT;
+  if (ty->tuple || !l->n) return (splits_tensor){0};
+  splits_tensor t = {.nstates = l->n, .convert = splits_converts(x, &ty->s, l), .weight = weight};
+  t.gradient = x->t.train && dtype_kind_of(ty->s.t) == DK_FLOAT && (!param || weight || !is_main);
+  i64 *bytes = ZNEWN(x->a, i64, l->n);
+  for (u32 k = 0; k < l->n; k++)
+    bytes[k] = weight ? splits_stored_bytes(x, &x->t, &ty->s, l->lay[k])
+                      : splits_held(x) * splits_local_bytes(x, &ty->s, l->lay[k]);
+  if (weight || keeps) t.bytes = bytes;
+  if (weight && t.gradient) t.settle = splits_settles(x, &ty->s, l);
+  return t;
+}
+
 static void make_tensors(sheet *s, const bool *in_call) {
   splits_prices *x = s->x;
-  const prog *src = x->m->pl->src;
   const u32 nv = s->f->values.n;
-  const bool is_main = s->s->f.i == src->main.i;
+  const bool is_main = s->s->f.i == x->m->pl->src->main.i;
   splits_tensor *t = ZNEWN(x->a, splits_tensor, nv + 1);
   bool *kept = ZNEWN(x->a, bool, nv + 1);
   if (x->t.train) find_kept(s, kept);
   const bool *marked = x->t.marked ? x->t.marked[s->s->f.i] : NULL;
   for (value v = 1; v < nv && marked; v++)
     kept[v] = kept[v] && !(val(s->f, v)->def && marked[val(s->f, v)->def - 1]);
-  for (value v = 1; v < nv; v++) {
-    const type_info *ty = val_type(src, s->f, v);
-    const splits_lies *l = &s->s->lies[v];
-    const bool param = v <= s->f->nparams, weight = param && s->f->params.v[v - 1].r == ROLE_WEIGHT;
-    if (ty->tuple || !l->n) continue;
-    t[v] = (splits_tensor){.nstates = l->n, .convert = splits_converts(x, &ty->s, l), .weight = weight};
-    t[v].gradient = x->t.train && dtype_kind_of(ty->s.t) == DK_FLOAT && (!param || weight || !is_main);
-    i64 *bytes = ZNEWN(x->a, i64, l->n);
-    const bool keeps = weight || (x->t.again && !is_main ? param && kept[v] : kept[v] && !in_call[v]);
-    for (u32 k = 0; k < l->n; k++)
-      bytes[k] = weight ? splits_stored_bytes(x, &x->t, &ty->s, l->lay[k])
-                        : splits_held(x) * splits_local_bytes(x, &ty->s, l->lay[k]);
-    if (keeps) t[v].bytes = bytes;
-    if (weight && t[v].gradient) t[v].settle = splits_settles(x, &ty->s, l);
-  }
+  for (value v = 1; v < nv; v++)
+    t[v] = make_tensor(s, v, x->t.again && !is_main ? v <= s->f->nparams && kept[v] : kept[v] && !in_call[v]);
   s->s->p.tensor = t, s->s->p.ntensors = nv;
 }
 
@@ -559,8 +564,9 @@ static bool make_sheet(splits_prices *x, func f, const splits_answer *answer, i6
 }
 
 // ---- what it takes at least ----------------------------------------------------------------------------------
-// A function's operators alone, each in its cheapest way. Below 0: one of them has none.
-static i64 least_of(splits_prices *x, func f) {
+// A function's operators, each in its cheapest way, with what becomes of weights that it alone reads if `settled`. Below 0: one of
+// them has none.
+static i64 least_of(splits_prices *x, func f, bool settled) {
   splits_sheet out;
   sheet s;
   i64 sum = 0;
@@ -568,10 +574,20 @@ static i64 least_of(splits_prices *x, func f) {
   for (u32 i = 0; i < s.f->body.n; i++) {
     if (s.w->v[i].fixed || out.leader[i] != i || s.f->body.v[i].op == OP_call) continue;
     if (!add_chain(&s, i)) return -1;
-    const splits_op *op = &s.op.v[s.op.n - 1];
-    i64 least = op->option[0].time_ps;
-    for (u32 k = 1; k < op->noptions; k++) least = MIN(least, op->option[k].time_ps);
-    sum += least;
+  }
+  splits_tensor *t = ZNEWN(x->a, splits_tensor, s.f->values.n + 1);
+  splits_problem p = {.nops = s.op.n, .ntensors = s.f->values.n, .op = s.op.v, .tensor = t, .forwards = 1};
+  for (u32 k = 0; k < s.f->nparams && settled; k++)
+    if (s.f->params.v[k].r == ROLE_WEIGHT) t[k + 1] = make_tensor(&s, k + 1, true);
+  splits_readers r;
+  splits_folded folded;
+  splits_readers_of(x->a, &p, &r);
+  splits_fold(x->a, &p, &r, &folded);
+  for (u32 i = 0; i < p.nops; i++) {
+    i64 least = INT64_MAX;
+    for (u32 k = 0; k < p.op[i].noptions; k++)
+      if (!folded.never[i][k]) least = MIN(least, folded.p.op[i].option[k].time_ps);
+    if (least < INT64_MAX) sum += least;
   }
   return sum;
 }
@@ -595,7 +611,7 @@ static i64 add_calls(least *l) {
   return l->all[l->src->main.i];
 }
 
-static bool find_least(splits_prices *x, least *l) {
+static bool find_least(splits_prices *x, least *l, bool settled) {
   const u32 nf = planner_funcs(x->m->pl);
   prog *src = x->m->pl->src;
   *l = (least){.src = src,
@@ -607,7 +623,7 @@ static bool find_least(splits_prices *x, least *l) {
   l->runs[src->main.i] = 1;
   for (u32 i = l->n; i-- > 0;) {
     const func_info *fi = func_get(src, (func){l->order[i]});
-    if ((l->own[l->order[i]] = least_of(x, (func){l->order[i]})) < 0) return false;
+    if ((l->own[l->order[i]] = least_of(x, (func){l->order[i]}, settled)) < 0) return false;
     for (u32 k = 0; k < fi->body.n; k++)
       if (fi->body.v[k].op == OP_call) l->runs[fi->body.v[k].callee.i] += l->runs[l->order[i]];
   }
@@ -616,7 +632,7 @@ static bool find_least(splits_prices *x, least *l) {
 
 i64 splits_least(splits_prices *x) {
   least l;
-  return find_least(x, &l) ? add_calls(&l) : -1;
+  return find_least(x, &l, false) ? add_calls(&l) : -1;
 }
 
 // What a function may take so that all of main takes `most` at most, if everything else takes its least.
@@ -631,6 +647,17 @@ static i64 fastest_of(const splits_solution *s) {
   return ps;
 }
 
+// Where much is to be ruled out, functions in the order of what they take at least in all, main last.
+static void order_by_work(least *l, u32 *order) {
+  for (u32 i = 1; i + 1 < l->n; i++) {
+    const u32 f = order[i];
+    u32 at = i;
+    for (; at > 0 && l->all[order[at - 1]] * l->runs[order[at - 1]] < l->all[f] * l->runs[f]; at--)
+      order[at] = order[at - 1];
+    order[at] = f;
+  }
+}
+
 const splits_answer *splits_sheets(splits_prices *x) {
   prog *src = x->m->pl->src;
   const splits_limits *limits = &x->t.limits;
@@ -639,7 +666,8 @@ const splits_answer *splits_sheets(splits_prices *x) {
   s->fn = ZNEWN(x->a, splits_sheet, planner_funcs(x->m->pl) + 1);
   u32 n, *order = ir_call_order(src, x->a, &n);
   least l;
-  if (most && !find_least(x, &l)) return NULL;
+  if (most && !find_least(x, &l, true)) return NULL;
+  if (most) add_calls(&l), order_by_work(&l, order);
   for (u32 i = 0; i < n; i++) {
     const u32 f = order[i];
     const i64 own = most ? most_of(&l, f, most) : 0;

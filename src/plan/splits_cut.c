@@ -14,8 +14,9 @@ typedef struct {
   VEC(u32) front;  // points
 } state;
 typedef struct {
-  const splits_problem *p;
-  arena *a, *now, *next; // next: of the cut that is made
+  const splits_problem *p, *given; // p: with weights folded into options
+  const bool *const *never;        // by operator and option: there is no way
+  arena *a, *now, *next;           // next: of the cut that is made
   splits_limits most;
   u32 *last;  // by tensor: number of the operator that reads it last, + 1; 0: none
   u32 *slot;  // by tensor: among those that are live; ~0: not
@@ -147,6 +148,7 @@ static void extend(solver *s, u32 op, const state *from, u32 option, live *of, u
   const splits_op *x = &p->op[op];
   const u32 h = s->hold[op];
   s->steps++;
+  if (s->never[op][option]) return;
   if (h && x->tie && from->held[h - 1] && from->held[h - 1] != option + 1) return;
   memcpy(of, from->of, sizeof *of * s->nslots);
   memcpy(held, from->held, sizeof *held * s->nheld);
@@ -223,7 +225,7 @@ static void tell(solver *s, arena *a) {
       u16 *option = NEWN(a, u16, s->p->nops + 1);
       v[n++] = (splits_choice){s->points.v[at].time_ps, s->points.v[at].bytes, option};
       for (u32 op = s->p->nops; op-- > 0; at = s->points.v[at].before) option[op] = s->points.v[at].option;
-      if (s->most.ps_per_byte > 0) splits_price(s->p, option, &v[n - 1].time_ps, &v[n - 1].bytes);
+      if (s->most.ps_per_byte > 0) splits_price(s->given, option, &v[n - 1].time_ps, &v[n - 1].bytes);
     }
   qsort(v, n, sizeof *v, by_choice);
   s->out->v = v, s->out->n = n;
@@ -269,7 +271,7 @@ static void find_rest(solver *s) {
     i64 least = INT64_MAX;
     for (u32 k = 0; k < s->p->op[i].noptions; k++) {
       const splits_option *o = &s->p->op[i].option[k];
-      least = MIN(least, cost_of(s, o->time_ps, o->bytes));
+      if (!s->never[i][k]) least = MIN(least, cost_of(s, o->time_ps, o->bytes));
     }
     s->rest[i] = s->rest[i + 1] + (least == INT64_MAX ? 0 : least);
   }
@@ -312,12 +314,17 @@ static void find_last(solver *s) {
 }
 
 bool splits_solve(arena *a, const splits_problem *p, const splits_limits *limits, splits_solution *out) {
-  solver s = {.p = p, .a = arena_new(), .out = out, .bound = INT64_MAX};
+  solver s = {.given = p, .a = arena_new(), .out = out, .bound = INT64_MAX};
+  splits_readers given;
+  splits_folded folded;
   *out = (splits_solution){.exact = true};
   if (limits) s.most = *limits;
   if (!s.most.states) s.most.states = 8192;
   if (!s.most.points) s.most.points = 64;
   if (!s.most.steps) s.most.steps = STEPS;
+  splits_readers_of(s.a, p, &given);
+  splits_fold(s.a, p, &given, &folded);
+  s.p = p = &folded.p, s.never = folded.never;
   s.last = ZNEWN(s.a, u32, p->ntensors + 1), s.slot = NEWN(s.a, u32, p->ntensors + 1);
   s.hold = ZNEWN(s.a, u32, p->nops + 1);
   if (s.most.most_ps && s.most.fastest && s.most.ps_per_byte == 0) s.bound = s.most.most_ps;

@@ -123,6 +123,56 @@ step splits_tensor_cost(const splits_problem *p, const splits_readers *r, u32 te
   return s;
 }
 
+static bool is_own(const splits_problem *p, const splits_readers *r, u32 tensor) {
+  const u32 from = r->begin[tensor], end = r->begin[tensor + 1];
+  bool own = p->tensor[tensor].weight && !r->maker[tensor];
+  for (u32 q = from; q < end; q++) own = own && r->reader[q] == r->reader[from];
+  return own;
+}
+
+static void fold_op(arena *a, const splits_problem *p, const splits_readers *r, u32 i, u16 *option,
+                    splits_op *op, bool *never) {
+  const splits_op *x = &p->op[i];
+  u32 *opd = NEWN(a, u32, x->nopd + 1), *from = NEWN(a, u32, x->nopd + 1);
+  bool *again = NEWN(a, bool, x->nopd + 1);
+  splits_option *o = NEWN(a, splits_option, x->noptions + 1);
+  *op = *x;
+  op->nopd = 0;
+  for (u32 k = 0; k < x->nopd; k++) {
+    if (is_own(p, r, x->opd[k])) continue;
+    opd[op->nopd] = x->opd[k], again[op->nopd] = x->again && x->again[k], from[op->nopd++] = k;
+  }
+  for (option[i] = 0; option[i] < x->noptions; option[i]++) {
+    splits_option *y = &o[option[i]];
+    u8 *need = NEWN(a, u8, op->nopd + 1), *grad = NEWN(a, u8, op->nopd + 1);
+    *y = x->option[option[i]];
+    for (u32 k = 0; k < op->nopd; k++) need[k] = y->need[from[k]], grad[k] = y->grad[from[k]];
+    for (u32 k = 0; k < x->nopd; k++) {
+      bool first = is_own(p, r, x->opd[k]);
+      for (u32 j = 0; j < k; j++) first = first && x->opd[j] != x->opd[k];
+      if (!first) continue;
+      const step c = splits_tensor_cost(p, r, x->opd[k], option);
+      y->time_ps += c.time_ps, y->bytes += c.bytes, never[option[i]] |= !c.possible;
+    }
+    y->need = need, y->grad = grad;
+  }
+  option[i] = 0;
+  op->opd = opd, op->again = again, op->option = o;
+}
+
+void splits_fold(arena *a, const splits_problem *p, const splits_readers *r, splits_folded *out) {
+  splits_op *op = NEWN(a, splits_op, p->nops + 1);
+  const bool **never = NEWN(a, const bool *, p->nops + 1);
+  u16 *option = ZNEWN(a, u16, p->nops + 1);
+  for (u32 i = 0; i < p->nops; i++) {
+    bool *of = ZNEWN(a, bool, p->op[i].noptions + 1);
+    fold_op(a, p, r, i, option, &op[i], of);
+    never[i] = of;
+  }
+  *out = (splits_folded){.p = *p, .never = never};
+  out->p.op = op;
+}
+
 i64 splits_slack(const splits_problem *p, double ps_per_byte) {
   i64 slack = 0;
   for (u32 i = 0; i < p->nops; i++) {

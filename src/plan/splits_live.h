@@ -33,6 +33,14 @@ typedef struct {
 void splits_readers_of(arena *a, const splits_problem *p, splits_readers *out);
 step splits_tensor_cost(const splits_problem *p, const splits_readers *r, u32 tensor, const u16 *option);
 
+// The same problem without the weights that one operator alone reads: what they cost follows from its option, and is part of
+// that option's time and bytes.
+typedef struct {
+  splits_problem p;
+  const bool *const *never; // [operator][option]: there is no way for such a weight
+} splits_folded;
+void splits_fold(arena *a, const splits_problem *p, const splits_readers *r, splits_folded *out);
+
 // ---- states that are beaten (splits_beaten.c) -----------------------------------------------------------------
 // Operators up to `op` have been; `tensor` is the one that lies in a slot.
 typedef struct {

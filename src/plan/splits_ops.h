@@ -154,8 +154,8 @@ splits_way splits_way_of_follower(const splits_instr *lead, const splits_instr *
 bool splits_prices_open(splits_prices *x, const splits_model *m, cost_model *k, const splits_terms *t,
                         splits_allowed *allowed, void *arg);
 void splits_prices_close(splits_prices *x);
-// What main takes for one microbatch, at least: its operators and those that it calls, each in its cheapest way, nothing converted. Below 0:
-// as splits_sheets.
+// What main takes for one microbatch, at least: its operators and those that it calls, each in its cheapest way, nothing converted and no
+// weight updated. Below 0: as splits_sheets.
 i64 splits_least(splits_prices *x);
 // Solves all functions, then main. NULL: no operator can be split so, there is no price, or it is all slower than limits.most_ps. fn: by function of the
 // source. In x->a.

@@ -4,6 +4,7 @@
 // program gives splits, stages and an estimate of the step. The most promising are simulated, and so is nothing else: the
 // answer is the fastest plan that was simulated and fits, automatic or hybrid.
 #include "search/internal.h"
+#include <math.h>
 #include <stdlib.h>
 
 // Degrees of which plans are simulated; splits that are sought again to fit; plans of a program of few operators, for each degrees
@@ -136,17 +137,65 @@ static int by_least(const void *x, const void *y) {
   return strategy_compare(&p->s, &q->s);
 }
 
-// In the order of what they take at least, which decides how soon much is ruled out, and nothing else. What is slower than as many that fit as are simulated can be none of these.
+// How much longer than the least a step of such degrees has been, by the last one that was split.
+typedef struct {
+  u32 dp, tp, pp;
+  double more;
+} excess;
+typedef struct {
+  VEC(excess) v;
+} excesses;
+
+static excess *excess_of(arena *a, excesses *all, const strategy *s) {
+  for (u32 k = 0; k < all->v.n; k++) {
+    excess *e = &all->v.v[k];
+    if (e->dp == s->dp.n && e->tp == s->tp.n && e->pp == s->pp.n) return e;
+  }
+  excess *e = vec_push(a, &all->v);
+  *e = (excess){s->dp.n, s->tp.n, s->pp.n, 1};
+  return e;
+}
+
+// Moves the candidate that is likely to be the fastest of from.. to its place there; those that take more than most at least go.
+// False: none is left.
+static bool choose(finding *x, excesses *all, u32 from, i64 most) {
+  double best = INFINITY;
+  u32 n = from, at = from;
+  for (u32 k = from; k < x->n; k++) {
+    const candidate c = x->v[k];
+    if (most && c.least_ps > most) {
+      x->r->ruled_out++;
+      continue;
+    }
+    x->v[n] = c;
+    const double likely = (double)c.least_ps * excess_of(x->a, all, &c.s)->more;
+    if (likely < best || (likely <= best && by_least(&c, &x->v[at]) < 0)) best = likely, at = n;
+    n++;
+  }
+  x->n = n;
+  if (at < n) {
+    const candidate c = x->v[at];
+    x->v[at] = x->v[from], x->v[from] = c;
+  }
+  return n > from;
+}
+
+// The order decides how soon much is ruled out, and nothing else. What is slower than as many that fit as are simulated can be none of
+// these.
 static void split_candidates(finding *x) {
   i64 best[SIMULATED];
   u32 nbest = 0, n = 0;
-  if (x->n) qsort(x->v, x->n, sizeof *x->v, by_least);
-  for (u32 k = 0; k < x->n; k++) {
-    candidate c = x->v[k];
+  excesses all = {0};
+  for (u32 k = 0;; k++) {
     const i64 most = nbest < SIMULATED ? 0 : best[SIMULATED - 1];
+    if (!choose(x, &all, k, most)) break;
+    candidate c = x->v[k];
     const hybrid_opts h = options(x, &c.s);
-    bool ruled_out = most && c.least_ps > most;
-    if (ruled_out || !policy_auto(x->x, x->a, &h, most, &ruled_out, &c.plan)) {
+    bool ruled_out = false;
+    const bool any = policy_auto(x->x, x->a, &h, most, &ruled_out, &c.plan);
+    if (c.least_ps > 0)
+      excess_of(x->a, &all, &c.s)->more = (double)(any ? c.plan.time_ps : most) / (double)c.least_ps;
+    if (!any) {
       x->r->ruled_out += ruled_out;
       continue;
     }
