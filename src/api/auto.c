@@ -51,10 +51,19 @@ static bool how_read(heddle_auto *f, const heddle_auto_options *o, auto_opts *ho
   return true;
 }
 
+// Which degrees are split depends on the best hybrid, and that is of all parts.
+static bool is_whole(ctx *c, const heddle_search_options *o) {
+  if (!o->parts) return true;
+  diag(c, E_USAGE, (loc){0},
+       "--auto is not dealt out in parts: it needs the best hybrid of the whole search");
+  diag_hint(c, "leave out --part; machines may have a degree each: --strategy 'tp=2', --strategy 'tp=4'");
+  return false;
+}
+
 static heddle_auto *run(heddle_program *p, heddle_machine *m, const heddle_search_options *o,
                         const heddle_auto_options *with) {
   ctx *c = p->o.s->c;
-  if (!program_to_plan(p)) return NULL;
+  if (!is_whole(c, o) || !program_to_plan(p)) return NULL;
   program_leave_annotations(p);
   heddle_auto *f = object_new(p->o.s, sizeof *f, auto_fini);
   f->p = object_hold(p), f->m = object_hold(m);

@@ -30,7 +30,7 @@ static bool write_plan(cli *x, const char *text) {
 // A part goes into a file, and what is asked of a search is asked of the whole.
 static bool part_agrees(const cli *x) {
   const char *question = x->why ? "--why" : x->what_if ? "--what-if" : x->measure.given ? "--measure" : NULL;
-  if (!x->part.n) return true;
+  if (!x->part.n || x->automatic) return true;
   if (question)
     return usage_error("leave out one of them", "%s needs a whole search, but --part evaluates a part of one",
                        question);
@@ -87,7 +87,6 @@ static bool plan_automatic(cli *x, heddle_machine *m, heddle_program *model, con
 // What --auto does not go with.
 static bool automatic_agrees(const cli *x) {
   const char *other = x->annotate        ? "annotate"
-                      : x->part.n        ? "part"
                       : x->why           ? "why"
                       : x->what_if       ? "what-if"
                       : x->measure.given ? "measure"

@@ -98,11 +98,13 @@ static i64 kinds_more(arena *a, const splits_cut *c, kinds *k, u32 slot, u32 fas
   return *ps;
 }
 
-static bool beats(arena *a, const splits_cut *c, kinds *k, const entry *fast, const entry *slow) {
+// slot: those in which states differ.
+static bool beats(arena *a, const splits_cut *c, kinds *k, const u32 *slot, u32 n, const entry *fast,
+                  const entry *slow) {
   const i64 least = slow->of->cost - fast->of->cost;
   i64 ps = 0;
-  for (u32 j = 0; j < c->nslots && ps < least; j++)
-    ps += kinds_more(a, c, &k[j], j, fast->kind[j], slow->kind[j]);
+  for (u32 j = 0; j < n && ps < least; j++)
+    ps += kinds_more(a, c, &k[slot[j]], slot[j], fast->kind[slot[j]], slow->kind[slot[j]]);
   return ps < least;
 }
 
@@ -114,11 +116,15 @@ void splits_find_beaten(arena *a, const splits_cut *c, splits_reached *v, u32 n)
     e[i] = (entry){&v[i], i, c->nheld, kind + (size_t)i * c->nslots};
     for (u32 j = 0; j < c->nslots; j++) e[i].kind[j] = kind_of(&k[j], &v[i].of[j]);
   }
+  u32 *slot = NEWN(a, u32, c->nslots + 1), nslot = 0;
+  for (u32 j = 0; j < c->nslots; j++)
+    if (k[j].n > 1) slot[nslot++] = j;
   if (n > 1) qsort(e, n, sizeof *e, by_held_and_cost);
   u32 fast[FASTEST], nfast = 0; // the fastest of those with the same held options
   for (u32 i = 0; i < n; i++) {
     if (i && memcmp(e[i].of->held, e[i - 1].of->held, sizeof *v->held * c->nheld)) nfast = 0;
-    for (u32 j = 0; j < nfast && !e[i].of->beaten; j++) e[i].of->beaten = beats(a, c, k, &e[fast[j]], &e[i]);
+    for (u32 j = 0; j < nfast && !e[i].of->beaten; j++)
+      e[i].of->beaten = beats(a, c, k, slot, nslot, &e[fast[j]], &e[i]);
     if (!e[i].of->beaten && nfast < FASTEST) fast[nfast++] = i;
   }
 }

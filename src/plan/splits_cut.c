@@ -11,6 +11,8 @@ typedef struct {
 typedef struct {
   const live *of;  // by slot
   const u16 *held; // by tie or named operator that is held: option + 1
+  u64 hash;        // of both
+  i64 least;       // time of the fastest point
   VEC(u32) front;  // points
 } state;
 typedef struct {
@@ -18,9 +20,11 @@ typedef struct {
   const bool *const *never;        // by operator and option: there is no way
   arena *a, *now, *next;           // next: of the cut that is made
   splits_limits most;
-  u32 *last;  // by tensor: number of the operator that reads it last, + 1; 0: none
-  u32 *slot;  // by tensor: among those that are live; ~0: not
-  u32 *owner; // by slot: the tensor that lies there
+  u32 *last;               // by tensor: number of the operator that reads it last, + 1; 0: none
+  u32 *slot;               // by tensor: among those that are live; ~0: not
+  u32 *owner;              // by slot: the tensor that lies there
+  u32 *touched, *ntouched; // by operator: slots of its tensors, each once, at `first[operator]`
+  u32 *first;
   splits_readers readers;
   u32 *hold; // by operator: slot of what is held of it + 1; 0: nothing
   u32 nslots, nheld;
@@ -61,6 +65,7 @@ static void offer(solver *s, state *x, const point *p) {
       x->front.v[n++] = x->front.v[i];
   }
   x->front.n = n;
+  x->least = MIN(x->least, p->time_ps);
   *vec_push(s->next, &x->front) = s->points.n;
   *vec_push(s->a, &s->points) = *p;
 }
@@ -81,8 +86,28 @@ static void thin(solver *s, state *x) {
 }
 
 // ---- cuts ------------------------------------------------------------------------------------------------
-static state *state_of(solver *s, const live *of, const u16 *held) {
-  const u64 h = hash_bytes(held, sizeof *held * s->nheld, hash_bytes(of, sizeof *of * s->nslots, 0));
+// What a slot, or what is held, adds to the hash of a state: the sum changes with what an operator touches.
+static u64 part_hash(u32 slot, const void *of, size_t n) {
+  u64 x = 0;
+  memcpy(&x, of, n);
+  x = (x ^ (u64)(slot + 1) * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+  x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
+  return x ^ x >> 29;
+}
+static u64 slot_hash(u32 slot, const live *l) {
+  static_assert(sizeof *l == sizeof(u64), "hashed as one number");
+  return part_hash(slot, l, sizeof *l);
+}
+static u64 held_hash(u32 h, u16 option) { return part_hash(~h, &option, sizeof option); }
+
+static u64 hash_of(const solver *s, const live *of, const u16 *held) {
+  u64 h = 0;
+  for (u32 i = 0; i < s->nslots; i++) h += slot_hash(i, &of[i]);
+  for (u32 i = 0; i < s->nheld; i++) h += held_hash(i, held[i]);
+  return h;
+}
+
+static state *state_of(solver *s, const live *of, const u16 *held, u64 h) {
   for (u32 it = 0, k; hmap_next(&s->seen, h, &it, &k);)
     if (!memcmp(s->made.v[k].of, of, sizeof *of * s->nslots) &&
         !memcmp(s->made.v[k].held, held, sizeof *held * s->nheld))
@@ -90,19 +115,15 @@ static state *state_of(solver *s, const live *of, const u16 *held) {
   hmap_add(s->next, &s->seen, h, s->made.n);
   state *x = vec_push(s->next, &s->made);
   *x = (state){.of = arena_dup(s->next, of, sizeof *of * s->nslots + 1),
-               .held = arena_dup(s->next, held, sizeof *held * s->nheld + 1)};
+               .held = arena_dup(s->next, held, sizeof *held * s->nheld + 1),
+               .hash = h,
+               .least = INT64_MAX};
   return x;
 }
 
 // Time, and bytes at their price.
 static i64 cost_of(const solver *s, i64 time_ps, i64 bytes) {
   return time_ps + (i64)(s->most.ps_per_byte * (double)bytes);
-}
-
-static i64 best_of(const solver *s, const state *x) {
-  i64 best = INT64_MAX;
-  for (u32 i = 0; i < x->front.n; i++) best = MIN(best, s->points.v[x->front.v[i]].time_ps);
-  return best;
 }
 
 // Where one point is kept for every state.
@@ -118,7 +139,7 @@ static void drop_beaten(solver *s, u32 op) {
   const splits_cut c = {s->p, &s->readers, op, s->nslots, s->nheld, s->owner, s->most.ps_per_byte};
   splits_reached *v = NEWN(tmp, splits_reached, n);
   for (u32 i = 0; i < n; i++)
-    v[i] = (splits_reached){s->made.v[i].of, s->made.v[i].held, best_of(s, &s->made.v[i]), false};
+    v[i] = (splits_reached){s->made.v[i].of, s->made.v[i].held, s->made.v[i].least, false};
   splits_find_beaten(tmp, &c, v, n);
   u32 k = 0;
   for (u32 i = 0; i < n; i++)
@@ -134,7 +155,7 @@ static void cut_down(solver *s) {
   if (n <= most) return;
   s->out->exact = false;
   i64 *best = NEWN(s->next, i64, n), *order = NEWN(s->next, i64, n);
-  for (u32 i = 0; i < n; i++) best[i] = order[i] = best_of(s, &s->made.v[i]);
+  for (u32 i = 0; i < n; i++) best[i] = order[i] = s->made.v[i].least;
   qsort(order, n, sizeof *order, ascending_i64);
   u32 k = 0;
   for (u32 i = 0; i < n && k < most; i++)
@@ -146,13 +167,15 @@ static void cut_down(solver *s) {
 static void extend(solver *s, u32 op, const state *from, u32 option, live *of, u16 *held) {
   const splits_problem *p = s->p;
   const splits_op *x = &p->op[op];
-  const u32 h = s->hold[op];
+  const splits_option *o = &x->option[option];
+  const u32 h = s->hold[op], *touched = s->touched + s->first[op], n = s->ntouched[op];
   s->steps++;
   if (s->never[op][option]) return;
   if (h && x->tie && from->held[h - 1] && from->held[h - 1] != option + 1) return;
+  if (from->least + cost_of(s, o->time_ps, o->bytes) + s->rest[op + 1] > s->bound) return;
   memcpy(of, from->of, sizeof *of * s->nslots);
   memcpy(held, from->held, sizeof *held * s->nheld);
-  step c = splits_take(p, op, &x->option[option], of, s->slot);
+  step c = splits_take(p, op, o, of, s->slot);
   for (u32 k = 0; k < x->nopd + x->nres; k++) {
     const u32 t = k < x->nopd ? x->opd[k] : x->res[k - x->nopd];
     live *l = &of[s->slot[t]];
@@ -165,14 +188,36 @@ static void extend(solver *s, u32 op, const state *from, u32 option, live *of, u
   if (h) held[h - 1] = (u16)(option + 1);
   if (s->last_of[op]) held[h - 1] = 0;
   const i64 bound = s->bound_of && held[0] ? MIN(s->bound, s->bound_of[held[0] - 1]) : s->bound;
-  i64 least = INT64_MAX;
-  for (u32 i = 0; i < from->front.n; i++) least = MIN(least, s->points.v[from->front.v[i]].time_ps);
-  if (least + c.time_ps + s->rest[op + 1] > bound) return;
-  state *to = state_of(s, of, held);
+  if (from->least + c.time_ps + s->rest[op + 1] > bound) return;
+  u64 hash = from->hash;
+  for (u32 k = 0; k < n; k++)
+    hash += slot_hash(touched[k], &of[touched[k]]) - slot_hash(touched[k], &from->of[touched[k]]);
+  if (h) hash += held_hash(h - 1, held[h - 1]) - held_hash(h - 1, from->held[h - 1]);
+  state *to = state_of(s, of, held, hash);
   for (u32 i = 0; i < from->front.n; i++) {
     const point *q = &s->points.v[from->front.v[i]];
     if (q->time_ps + c.time_ps + s->rest[op + 1] > bound) continue;
     offer(s, to, &(point){q->time_ps + c.time_ps, q->bytes + c.bytes, from->front.v[i], (u16)option});
+  }
+}
+
+static void find_touched(solver *s) {
+  const splits_problem *p = s->p;
+  u32 n = 0;
+  for (u32 i = 0; i < p->nops; i++) n += p->op[i].nopd + p->op[i].nres;
+  s->touched = NEWN(s->a, u32, n + 1);
+  s->ntouched = ZNEWN(s->a, u32, p->nops + 1), s->first = ZNEWN(s->a, u32, p->nops + 1);
+  n = 0;
+  for (u32 i = 0; i < p->nops; i++) {
+    const splits_op *x = &p->op[i];
+    s->first[i] = n;
+    for (u32 k = 0; k < x->nopd + x->nres; k++) {
+      const u32 slot = s->slot[k < x->nopd ? x->opd[k] : x->res[k - x->nopd]];
+      bool again = false;
+      for (u32 j = s->first[i]; j < n; j++) again |= s->touched[j] == slot;
+      if (!again) s->touched[n++] = slot;
+    }
+    s->ntouched[i] = n - s->first[i];
   }
 }
 
@@ -241,9 +286,9 @@ static bool pass(solver *s, arena *a) {
   s->points.n = 0;
   *vec_push(s->a, &s->points) = (point){0};
   s->now = s->next = arena_new();
-  state *first = state_of(s, of, held);
+  state *first = state_of(s, of, held, hash_of(s, of, held));
   assert(first); // there is room for one
-  *vec_push(s->next, &first->front) = 0;
+  *vec_push(s->next, &first->front) = 0, first->least = 0;
   s->cut.v = s->made.v, s->cut.n = s->made.n;
   for (u32 op = 0; op < p->nops && s->cut.n; op++) {
     s->next = arena_new();
@@ -329,6 +374,7 @@ bool splits_solve(arena *a, const splits_problem *p, const splits_limits *limits
   s.hold = ZNEWN(s.a, u32, p->nops + 1);
   if (s.most.most_ps && s.most.fastest && s.most.ps_per_byte == 0) s.bound = s.most.most_ps;
   make_slots(&s);
+  find_touched(&s);
   s.owner = ZNEWN(s.a, u32, s.nslots + 1);
   splits_readers_of(s.a, p, &s.readers);
   find_rest(&s), find_last(&s);

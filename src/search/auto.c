@@ -185,9 +185,13 @@ static bool choose(finding *x, excesses *all, u32 from, i64 most) {
 static void split_candidates(finding *x) {
   i64 best[SIMULATED];
   u32 nbest = 0, n = 0;
+  const u32 total = x->n;
   excesses all = {0};
+  progress bar;
+  progress_begin(&bar, "splitting", total);
   for (u32 k = 0;; k++) {
     const i64 most = nbest < SIMULATED ? 0 : best[SIMULATED - 1];
+    progress_step(&bar, total - (x->n - k));
     if (!choose(x, &all, k, most)) break;
     candidate c = x->v[k];
     const hybrid_opts h = options(x, &c.s);
@@ -208,6 +212,7 @@ static void split_candidates(finding *x) {
     for (at = nbest - 1; at > 0 && best[at - 1] > c.plan.time_ps; at--) best[at] = best[at - 1];
     best[at] = c.plan.time_ps;
   }
+  progress_end(&bar);
   x->r->degrees = x->n = n;
 }
 
@@ -286,6 +291,8 @@ static void try_few(finding *x, const candidate *c) {
 // In the order of estimates: the first of those that do not fit are made to, the others are left out.
 static void try_all(finding *x) {
   u32 n = 0, fitted = 0;
+  progress bar;
+  progress_begin(&bar, "simulating", MIN(x->n, SIMULATED));
   for (u32 k = 0; k < x->n; k++) {
     candidate c = x->v[k];
     if (c.plan.fits || ((has_degrees_of_best(x, &c) || fitted++ < FITTED) && make_fit(x, &c, 0)))
@@ -294,12 +301,14 @@ static void try_all(finding *x) {
   qsort(x->v, n, sizeof *x->v, by_estimate);
   for (u32 k = 0, done = 0; k < n && done < SIMULATED; k++, done++) {
     candidate *c = &x->v[k];
+    progress_step(&bar, done);
     try_few(x, c);
     c->s.layers = c->plan.layers;
     const i64 over = try_plan(x, c);
     if (over > 0 && fitted++ < 2 * FITTED && make_fit(x, c, over))
       c->s.layers = c->plan.layers, try_plan(x, c), done++;
   }
+  progress_end(&bar);
 }
 
 // The best hybrid with these degrees. False: none fits.

@@ -16,6 +16,7 @@ enum { FRONT_STATES = 2048, FRONT_POINTS = 256, FRONT_STEPS = 1 << 16 };
 
 // What was solved, for degrees that differ in nothing that its prices depend on.
 typedef struct {
+  strategy s;
   splits_prices p;
   const splits_answer *answer; // NULL: there is none that takes this at most; 0: none at all
   i64 most_ps;
@@ -270,13 +271,19 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_lim
                         .limits = limits};
 }
 
-static bool same_prices(const splits_terms *x, const splits_terms *y) {
-  const bool same = x->ranks == y->ranks && x->ways == y->ways && x->data == y->data &&
-                    x->micro == y->micro && x->wide == y->wide && !x->zero == !y->zero &&
-                    x->recompute == y->recompute && x->materialise == y->materialise &&
-                    x->limits.fastest == y->limits.fastest && x->limits.ps_per_byte == y->limits.ps_per_byte;
-  const bool alone = x->limits.fastest && x->limits.ps_per_byte == 0; // else bytes count
-  return same && (alone || (x->held == y->held && x->zero == y->zero && x->offload == y->offload));
+// Do prices that were asked for one strategy hold for another one? Every choice counts but those of when tasks run and what is sent
+// (microbatches that are kept are compared), those of which layer is where, and where bytes do not count those of storage.
+static bool same_prices(const strategy *x, const splits_terms *xt, const strategy *y,
+                        const splits_terms *yt) {
+  static const choice_id where[] = {CHOICE_pp, CHOICE_v, CHOICE_layers},
+                         storage[] = {CHOICE_zero, CHOICE_offload, CHOICE_prefetch};
+  const bool alone = xt->limits.fastest && xt->limits.ps_per_byte == 0;
+  strategy z = *y;
+  for (u32 k = 0; k < COUNT_OF(where); k++) z.of[where[k]] = x->of[where[k]];
+  for (u32 k = 0; k < COUNT_OF(storage) && alone; k++) z.of[storage[k]] = x->of[storage[k]];
+  return strategy_same_but(x, &z, CHOICES_OF_LINE) && xt->ranks == yt->ranks && !xt->zero == !yt->zero &&
+         xt->wide == yt->wide && xt->limits.fastest == yt->limits.fastest &&
+         xt->limits.ps_per_byte == yt->limits.ps_per_byte && (alone || xt->held == yt->held);
 }
 
 static bool open_prices(const splitter *x, const hybrid_opts *o, const splits_terms *t, splits_prices *p) {
@@ -288,10 +295,10 @@ static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *
   const i64 most = t->limits.most_ps;
   solved *y = NULL;
   for (u32 k = 0; k < x->known.n && !y; k++)
-    if (same_prices(&x->known.v[k]->p.t, t)) y = x->known.v[k];
+    if (same_prices(&x->known.v[k]->s, &x->known.v[k]->p.t, &o->s, t)) y = x->known.v[k];
   if (y && (y->answer || !y->most_ps || (most && most <= y->most_ps))) return y;
   if (!y) *vec_push(x->a, &x->known) = y = NEW(x->a, solved);
-  *y = (solved){.most_ps = most};
+  *y = (solved){.s = o->s, .most_ps = most};
   const u32 before = diag_count(x->pl->src->c);
   if (open_prices(x, o, t, &y->p)) y->answer = splits_sheets(&y->p);
   diag_truncate(x->pl->src->c, before);

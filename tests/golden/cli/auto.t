@@ -351,6 +351,10 @@ $ heddle plan gpt2 --machine '1x2 v100' --constraints r.yaml
 error[E0801]: --constraints is for --auto
   hint: add --auto
 [2]
+$ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --auto --part 1/2 -o part1.json
+error[E0801]: --auto is not dealt out in parts: it needs the best hybrid of the whole search
+  hint: leave out --part; machines may have a degree each: --strategy 'tp=2', --strategy 'tp=4'
+[2]
 $ heddle plan gpt2 --machine '1x2 v100' --auto --why tp=2
 error[E0801]: --why does not go with --auto
   hint: leave out one of them
