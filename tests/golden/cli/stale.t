@@ -146,6 +146,12 @@ warning[W0101]: '#edges 0-1' is taken for a comment
      | ^
   hint: did you mean `# edges 0-1`?
 schedule      close.csv
+$ sed 's/updates 1/updates/' pd.csv >bare.csv; heddle schedule bare.csv
+error[E0501]: updates come after a number of microbatches: 4
+  --> bare.csv:1:10
+   1 | # updates
+     |          ^
+[1]
 $ sed 's/updates 1/updates none/' pd.csv >bad.csv; heddle schedule bad.csv
 error[E0501]: updates come after a number of microbatches: 4
   --> bad.csv:1:11
