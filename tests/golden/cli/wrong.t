@@ -740,6 +740,7 @@ instructions   16
 
 place  ranks  computes  communicates   idle  peak memory
     0  0       100.0 %         0.0 %  0.0 %     12.0 MiB
+
 device    ranks  computes  communicates   idle
 cpu-core      1   100.0 %         0.0 %  0.0 %
 
