@@ -178,7 +178,10 @@ TEST(what_is_in_host_memory_is_copied_before_it_is_read) {
       "  %y = matmul %x, %w\n  return %y\n}\n",
       "func @f(%x: f32[4,4], %w: f32[4,4]) -> (f32[4,4]) {\n  %y = matmul %x, %w\n  return %y\n}\n"
       "func @main(%x: f32[4,4], %w: f32[4,4] weight) -> (f32[4,4]) {\n"
-      "  %v = copy %w {to=\"host\"} : f32[4,4]\n  %y = call @f(%x, %v)\n  return %y\n}\n"};
+      "  %v = copy %w {to=\"host\"} : f32[4,4]\n  %y = call @f(%x, %v)\n  return %y\n}\n",
+      "func @main(%x: f32[4,4], %w: f32[4,4] weight host) -> (f32[4,4]) {\n" // from host memory to host memory
+      "  %u = copy %w {to=\"host\"} : f32[4,4]\n  %v = copy %u {to=\"device\"} : f32[4,4]\n"
+      "  %y = matmul %x, %v\n  return %y\n}\n"};
   for (u32 k = 0; k < COUNT_OF(text); k++) {
     ctx *c = ctx_new();
     arena *a = arena_new();
