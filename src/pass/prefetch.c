@@ -258,8 +258,10 @@ static bool may_stay(const mover *x, u32 k, u32 o) {
   const instr *out = &x->f->body.v[store - 1];
   const value v = x->root[opd_of(x->f, out, there - out->res)];
   const u32 made = x->f->values.v[v].def;
-  if (!made || x->read[here] > x->n || (x->given[here] && x->final[v] > x->given[here])) return false;
-  return !x->given[v] && x->is_step[made - 1] && soon(x, i->g, made - 1, x->read[here] - 1);
+  if (!made || x->read[here] > x->n) return false;
+  // What is stored is read from there (plan/offload.c): nobody takes it over before, nor reads it after who takes over `here`.
+  assert(!x->given[v] && (!x->given[here] || x->final[v] <= x->given[here]));
+  return x->is_step[made - 1] && soon(x, i->g, made - 1, x->read[here] - 1);
 }
 
 static void find_stays(mover *x) {
