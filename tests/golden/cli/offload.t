@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## Parameters, gradients, optimizer states and activations in host memory.
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'recompute=full offload=states' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=1 tp=1 pp=1 recompute=full offload=states
