@@ -310,8 +310,9 @@ bool heddle_program_result(heddle_program *p, const char *function, uint32_t num
 
 // A plan out of three primitives: what is split (trans), where it runs (assign), when it runs (order). Communication,
 // gradients and updates follow. Every call adds what a line of a plan file says (docs/plans.md), and
-// heddle_draft_plan reads them as one: what is wrong is told with its line, and called `name`. After a call that
-// fails all others return false or NULL.
+// heddle_draft_plan reads them as one: what is wrong is told with its line, and called `name`. Only what needs the parts of
+// the model, such as whether all tasks are there, is left to heddle_plan_apply. After a call that fails all others return
+// false or NULL.
 typedef struct heddle_draft heddle_draft;
 heddle_draft *heddle_draft_new(heddle_program *p, const char *name, const heddle_plan_options *o);
 void heddle_draft_free(heddle_draft *d);

@@ -29,7 +29,7 @@ enum { EACH = 24, MOST_KINDS = 4 }; // plans of every model
 
 static inline u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 static inline bool chance(u64 *rng, u32 n) { return pick(rng, n) == 0; }
-static inline u32 wanted(u32 n) { return getenv("PLANS") ? (u32)atoi(getenv("PLANS")) : n; }
+static inline u32 wanted(u32 n) { return getenv("PLANS") ? (u32)atoi(getenv("PLANS")) : test_cases(n); }
 
 // ---- machines ---------------------------------------------------------------------------------------------
 typedef struct {

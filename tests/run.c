@@ -164,6 +164,8 @@ uint32_t test_cases(uint32_t n) {
   return some || !n ? some : 1;
 }
 
+uint32_t test_step(void) { return test_all_cases() ? 1 : 4; }
+
 bool test_all_cases(void) { return percent() == 100; }
 
 // ---- running ------------------------------------------------------------------------------------------

@@ -51,6 +51,8 @@ const char *test_data(const char *path);
 // Of N random cases as many as are to be tried: all, or $CASES percent of them, one at least. Not all may have every
 // choice: what counts them asks test_all_cases() first.
 uint32_t test_cases(uint32_t n);
+// Of cases that are listed every one is tried (1), or with $CASES every fourth, from the first: the step of the loop.
+uint32_t test_step(void);
 bool test_all_cases(void);
 
 // The folder of the build under test ($BUILD, by default build), for programs that run others.

@@ -117,11 +117,15 @@ int64_t heddle_result_period_ps(const heddle_result *r) { return r ? r->r.period
 int64_t heddle_result_peak_bytes(const heddle_result *r) { return r ? r->r.peak_bytes : 0; }
 double heddle_result_utilisation(const heddle_result *r) { return r ? r->r.utilisation : 0; }
 
-// The scope of the task graph that a rank has.
-static sim_said annotated(void *arg, u32 rank) {
+// The scope of the task graph that a rank has; of a strategy for one sample, that nothing splits the batch.
+static sim_said said_of(void *arg, u32 rank) {
   const heddle_result *r = arg;
   const plan_task_graphs *t = r->p->task_graphs;
-  if (rank >= t->nranks) return (sim_said){0};
+  if (!t && r->batch == 1)
+    return (sim_said){.hint = "a larger pp or tp, as dp, mb and zero=3 split nothing of one sample; in "
+                              "training recompute=full; "
+                              "`heddle plan` finds what fits"};
+  if (!t || rank >= t->nranks) return (sim_said){0};
   const plan_task_graph *g = &t->v[t->of_rank[rank]];
   return (sim_said){
       .at = g->where, .what = arena_printf(r->o.a, "rank %u has `%s`", rank, g->name), .hint = t->less};
@@ -129,7 +133,7 @@ static sim_said annotated(void *arg, u32 rank) {
 
 bool heddle_result_fits(heddle_result *r) {
   if (!r) return false;
-  API_RETURN(bool, false, r->o.s, sim_fits(r->p->p, r->m->m, &r->r, r->p->task_graphs ? annotated : NULL, r));
+  API_RETURN(bool, false, r->o.s, sim_fits(r->p->p, r->m->m, &r->r, said_of, r));
 }
 
 static const char *describe(heddle_result *r, heddle_format f) {

@@ -85,7 +85,7 @@ static bool ends_with(const char *text, const char *at, const char *word) {
 static bool is_one(const char *text, const char *at) {
   if (*at != '1' || at[1] != ' ') return false;
   if (at > text && !strchr(" (", at[-1])) return false;
-  return !ends_with(text, at, "and ") && !ends_with(text, at, "to ") && !ends_with(text, at, "or ");
+  return !ends_with(text, at, " and ") && !ends_with(text, at, " to ") && !ends_with(text, at, " or ");
 }
 
 char *text_agree(char *text) {

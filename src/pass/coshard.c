@@ -475,9 +475,16 @@ static bool list(finder *x, void *arg) {
   if (!apart(x)) return true;
   coshard_index *v = NEWN(o->a, coshard_index, o->n + x->n);
   if (o->n) memcpy(v, o->v, sizeof *v * o->n);
-  for (u32 k = 0; k < x->n; k++)
-    v[o->n + k] = (coshard_index){x->v[k].extent, x->v[k].heads ? "heads" : "hidden units", x->fi->name,
-                                  val(x->fi, x->v[k].seen)->name, first_of(x, &x->v[k])->where};
+  for (u32 k = 0; k < x->n; k++) {
+    const sym weight = val(x->fi, x->v[k].seen)->name;
+    const char *fn = sym_str(x->p->c, x->fi->name);
+    v[o->n + k] = (coshard_index){
+        .extent = x->v[k].extent,
+        .what = x->v[k].heads ? "heads" : "hidden units",
+        .of = weight.i ? arena_printf(o->a, "%s of %s", sym_str(x->p->c, weight), fn) : fn,
+        .where = first_of(x, &x->v[k])->where,
+    };
+  }
   o->v = v, o->n += x->n;
   return true;
 }
@@ -508,8 +515,8 @@ bool pass_coshard(prog *p, u32 parts, loc where) {
          parts);
     diag_hint(c, "leave out coshard; `heddle import` shows the functions of the model");
   } else if (bad < n) {
-    diag(c, E_DIVIDE, where, "coshard=%u: %lld %s (%s of %s) do not split in %u parts", parts,
-         (long long)v[bad].extent, v[bad].what, sym_str(c, v[bad].weight), sym_str(c, v[bad].fn), parts);
+    diag(c, E_DIVIDE, where, "coshard=%u: %lld %s (%s) do not split in %u parts", parts,
+         (long long)v[bad].extent, v[bad].what, v[bad].of, parts);
     diag_note(c, v[bad].where, "they are here");
     if (fits > 1)
       diag_hint_number(c, fits, "coshard=%u", fits);

@@ -49,7 +49,7 @@ bool pass_coshard(prog *p, u32 parts, loc where);
 typedef struct {
   i64 extent;       // what must divide
   const char *what; // "heads"
-  sym fn, weight;
+  const char *of;   // "attn.out of layer"; "layer" where the weight has no name
   loc where;
 } coshard_index;
 u32 pass_coshard_of(prog *p, arena *a, coshard_index **out); // what would be split. How many; in `a`

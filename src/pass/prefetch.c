@@ -258,23 +258,28 @@ static bool may_stay(const mover *x, u32 k, u32 o) {
   const instr *out = &x->f->body.v[store - 1];
   const value v = x->root[opd_of(x->f, out, there - out->res)];
   const u32 made = x->f->values.v[v].def;
-  if (!made || x->read[here] > x->n || (x->given[here] && x->final[v] > x->given[here])) return false;
-  return !x->given[v] && x->is_step[made - 1] && soon(x, i->g, made - 1, x->read[here] - 1);
+  if (!made || x->read[here] > x->n) return false;
+  // What is stored is read from there (plan/offload.c): nobody takes it over before, nor reads it after who takes over `here`.
+  assert(!x->given[v] && (!x->given[here] || x->final[v] <= x->given[here]));
+  return x->is_step[made - 1] && soon(x, i->g, made - 1, x->read[here] - 1);
 }
 
-static void find_stays(mover *x) {
+// Is there any that did not stay before?
+static bool find_stays(mover *x) {
+  bool any = false;
   for (u32 k = 0; k < x->n; k++) {
     const instr *i = &x->f->body.v[k];
     for (u32 o = 0; goes_to(x, k, "device") && o < i->nres; o++) {
       const value there = x->root[opd_of(x->f, i, o)];
-      if (!may_stay(x, k, o)) continue;
+      if (x->stays[there] || !may_stay(x, k, o)) continue;
       const instr *out = maker_of(x, there);
-      x->stays[there] = true, x->root[i->res + o] = x->root[opd_of(x->f, out, there - out->res)];
+      any = x->stays[there] = true, x->root[i->res + o] = x->root[opd_of(x->f, out, there - out->res)];
     }
   }
   for (u32 v = 0; v < x->f->values.n; v++) x->root[v] = x->root[x->root[v]];
   for (u32 k = 0; k < x->n; k++)
     if (x->f->body.v[k].op == OP_copy) x->dead[k] = !first_moved(x, k);
+  return any;
 }
 
 // ---- where copies go ----------------------------------------------------------------------------------------
@@ -455,8 +460,10 @@ static void move_copies(prog *p, u32 ahead) {
   x.latest = ZNEWN(x.a, u32, nv);
   x.dead = ZNEWN(x.a, bool, n), x.is_step = ZNEWN(x.a, bool, n), x.waits = ZNEWN(x.a, numbers, n);
   x.final = ZNEWN(x.a, u32, nv), x.stays = ZNEWN(x.a, bool, nv);
-  find_roots(&x), find_readers(&x), find_steps(&x), find_atoms(&x), list_steps(&x);
-  find_stays(&x), find_readers(&x), find_steps(&x), list_steps(&x);
+  find_roots(&x), find_atoms(&x);
+  do // what reads nothing that comes is no step, so others are nearer to each other
+    find_readers(&x), find_steps(&x), list_steps(&x);
+  while (find_stays(&x));
   place_copies(&x);
   const func made = func_new(p, f->name, f->where);
   x.b = builder_at(p, made);

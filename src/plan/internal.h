@@ -239,6 +239,9 @@ extern const char *const plan_storage_name[STORAGE_KINDS]; // in plan files
 void plan_put_task(strbuf *b, const sched_task *t); // "F0.3"; of another replica than the first: "F0.3r1"
 // Is what lies in host memory read by copies to the device alone? Else E_COVERAGE (validate_host.c).
 bool plan_check_host(prog *p);
+// Do the segments cover main, one behind the other? Else E_PLAN at the segment that does not, with what it can be
+// (stages.c). What plan_parse returns does.
+bool plan_covers(const prog *src, const plan *pn);
 bool plan_check_projections(const prog *p); // plan_check_orders of main's own orders, one rank of each kind
 
 // ---- the model of a plan file (fingerprint.c) -----------------------------------------------------------

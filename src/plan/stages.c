@@ -135,39 +135,48 @@ static bool check_replicas(const main_build *mb) {
   return false;
 }
 
-// Segments cover main, one behind the other: says which instruction is left out, or in two of them.
-static void tell_cover(const main_build *mb, u32 number, u32 at, u32 end) {
-  const plan_segment *ps = &mb->x->pn->segments[number];
+// Segment `number` does not begin at `at`, or ends too late or too early: says which instruction is in no segment, or in
+// two of them, and what it can be beside the others.
+static void tell_cover(const prog *src, const plan *pn, u32 number, u32 at) {
+  const plan_segment *ps = &pn->segments[number];
+  const func_info *m = func_get(src, src->main);
+  const u32 end = m->body.n, next = number + 1 < pn->nsegments ? ps[1].from : end + 1;
   const bool left_out = ps->from > at || (ps->from == at && ps->to < end);
   const u32 which = ps->from > at ? at : ps->from < at ? ps->from : ps->to < end ? ps->to + 1 : end;
-  const instr *in = &mb->m->body.v[which - 1];
-  ctx *c = mb->s->c;
+  const instr *in = &m->body.v[which - 1];
   const char *name =
-      in->op == OP_call ? sym_str(c, func_get(mb->s, in->callee)->name) : op_row_of((opcode)in->op)->name;
-  diag(c, E_PLAN, ps->at,
+      in->op == OP_call ? sym_str(src->c, func_get(src, in->callee)->name) : op_row_of((opcode)in->op)->name;
+  diag(src->c, E_PLAN, ps->at,
        "segment %u covers instructions %u to %u of main, which has %u: %s, main:%u, is in %s", number,
        ps->from, ps->to, end, name, which,
        left_out       ? "no segment"
        : ps->to > end ? "it, and nothing is behind it"
                       : "two segments");
-  diag_hint(c,
+  diag_hint(src->c,
             "from: %u, to: %u; or use the model and the options that the plan was made for, which its first "
-            "line names if "
-            "`heddle plan -o` wrote it",
-            at, number + 1 < mb->nsegments && ps->to >= at && ps->to < end ? ps->to : end);
+            "line names if `heddle plan -o` wrote it",
+            at, next > at ? next - 1 : end);
+}
+
+bool plan_covers(const prog *src, const plan *pn) {
+  const u32 end = func_get(src, src->main)->body.n;
+  u32 at = 1;
+  for (u32 i = 0; i < pn->nsegments; i++) {
+    const plan_segment *ps = &pn->segments[i];
+    if (ps->from != at || ps->to < ps->from || ps->to > end || (i + 1 == pn->nsegments && ps->to != end)) {
+      tell_cover(src, pn, i, at);
+      return false;
+    }
+    at = ps->to + 1;
+  }
+  return true;
 }
 
 static bool make_stages(main_build *mb) {
   const plan *pn = mb->x->pn;
-  u32 at = 1, end = mb->m->body.n;
   if (!check_replicas(mb)) return false;
   for (u32 i = 0; i < mb->nsegments; i++) {
     const plan_segment *ps = &pn->segments[i];
-    if (ps->from != at || ps->to < ps->from || ps->to > end || (i + 1 == mb->nsegments && ps->to != end)) {
-      tell_cover(mb, i, at, end);
-      return false;
-    }
-    at = ps->to + 1;
     stage_source *c = mb->stage[i].src = planner_stage(mb->x->pl, ps->from, ps->to);
     mb->stage[i].f = same_choices(mb->x, c, c->like) ? c->like->fwd : c->fwd;
     mb->m = func_get(mb->s, mb->s->main);

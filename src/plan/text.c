@@ -628,6 +628,7 @@ static bool read_plan(reader *r, const ynode *y) {
   read_train(r, y);
   read_meshes(r, y);
   if (!r->failed) read_segments(r, y);
+  if (!r->failed) r->failed = !plan_covers(r->src, r->pn);
   if (!r->failed) read_replicas(r, y);
   if (!r->failed) read_trans(r, y);
   read_storage(r, y);

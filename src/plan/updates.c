@@ -42,11 +42,12 @@ static bool first_has_backward(main_build *mb) {
   for (u32 i = 0; i < mb->m->nparams; i++) {
     const weight_updates *u = &mb->updates[i];
     if (!u->sources || mb->stage[u->first].gp) continue;
-    diag(mb->s->c, E_PLAN, mb->x->pn->order_at,
+    const plan *pn = mb->x->pn;
+    const instr *first = &mb->m->body.v[pn->segments[mb->stage[u->first].segment].from - 1];
+    diag(mb->s->c, E_PLAN, pn->order_at.i ? pn->order_at : first->where,
          "schedule %s: stages %u and %u both read %s, and stage %u has no backward: it would run ahead of "
          "the updates",
-         mb->x->pn->made.row->name, u->first, u->last, sym_str(mb->s->c, mb->m->values.v[i + 1].name),
-         u->first);
+         pn->made.row->name, u->first, u->last, sym_str(mb->s->c, mb->m->values.v[i + 1].name), u->first);
     diag_hint(mb->s->c, "use schedule=1f1b, or cuts that put both into one stage");
     return false;
   }

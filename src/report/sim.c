@@ -405,7 +405,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   if (of->task_graphs) report_task_graphs(r, of->task_graphs);
   put_stages(r, a, s);
   if (of->times) put_stage_times(r, of->times);
-  if (m->nkinds > 1) report_gap(r);
+  report_gap(r);
   put_devices(r, a, m, s, of);
   put_streams(r, a, p, s);
   report_gap(r);

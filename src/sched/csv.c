@@ -177,21 +177,26 @@ static void warn_near(const reader *r, const char *p, const char *end) {
   diag_hint(r->c, "did you mean `# %s %.*s`?", near.name, (int)MIN(end - rest, 40), rest);
 }
 
+// What stands behind a directive; NULL: this is another comment.
+static const char *behind(const char *p, const char *end, const char *directive) {
+  const size_t n = strlen(directive);
+  if ((size_t)(end - p) < n || memcmp(p, directive, n) || (p + n < end && p[n] != ' ')) return NULL;
+  return p + n;
+}
+
 // "# edges 0-1 0-2": which stage reads which, where that is not the one before it. Comments that are neither this nor
 // the one above are skipped.
 static bool read_comment(reader *r, const char *p, const char *end) {
-  static const char updates[] = "# updates ";
-  static const char edges[] = "# edges";
-  size_t n = sizeof edges - 1;
   while (end > p && (end[-1] == ' ' || end[-1] == '\r')) end--;
-  if ((size_t)(end - p) >= sizeof updates - 1 && !memcmp(p, updates, sizeof updates - 1))
-    return read_updates(r, p + sizeof updates - 1, end);
-  if ((size_t)(end - p) < n || memcmp(p, edges, n) || (p + n < end && p[n] != ' ')) {
+  const char *rest = behind(p, end, "# updates");
+  if (rest) return read_updates(r, rest, end);
+  rest = behind(p, end, "# edges");
+  if (!rest) {
     warn_near(r, p, end);
     return true;
   }
   r->has_edges = true;
-  for (p += n; p < end;) {
+  for (p = rest; p < end;) {
     while (p < end && *p == ' ') p++;
     const char *at = p;
     u32 from = number(&p, end, STAGES_MAX - 1), to = UINT32_MAX;

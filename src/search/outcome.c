@@ -257,6 +257,9 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const
     diag_hint(
         c, "offload less (offload=none), or use nodes with more host memory: --machine '... hostmem=%lldGiB'",
         (long long)ceil_div(host + host / 8, (i64)1 << 30));
+  else if (least && o->batch == 1)
+    diag_hint(c, "use more devices%s, as dp and mb split nothing of one sample",
+              o->train ? " or recompute=full" : "");
   else if (least)
     diag_hint(c, "use more devices%s or a smaller batch",
               o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)");

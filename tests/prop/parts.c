@@ -93,7 +93,7 @@ static void remove_parts(u32 n) {
 TEST(parts_are_the_whole) {
   static const u32 tops[] = {1, 3, 10}, dealt[] = {1, 2, 3, 7};
   u32 compared = 0, slow = 0;
-  for (u32 i = 0; i < COUNT_OF(searches); i++) {
+  for (u32 i = 0; i < COUNT_OF(searches); i += test_step()) {
     heddle_session *s = heddle_session_new();
     printed whole[COUNT_OF(tops)];
     for (u32 t = 0; t < COUNT_OF(tops); t++)
@@ -127,7 +127,7 @@ TEST(parts_are_the_whole) {
     heddle_session_free(s);
   }
   printf("  %u merged searches, %u with plans that are too slow\n", compared, slow);
-  CHECK(slow >= 3);
+  CHECK(!test_all_cases() || slow >= 3);
 }
 
 // ---- files that are not as they were written ------------------------------------------------------------

@@ -402,20 +402,24 @@ static void hold_model(const char *model, i64 batch, i64 seq, const char *spec, 
 TEST(no_hybrid_is_faster) {
   static const char one[] = "1x4 v100 pcie=16GB/s hostmem=64GiB",
                     two[] = "2x2 v100 nvlink=100GB/s ib=100Gb/s";
-  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "dp=1,2 tp=2,4 recompute=none",
-             SPLITS_BOTH);
-  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=255", 8, 16, two, "tp=2,4 zero=0 recompute=none",
-             SPLITS_BOTH);
-  hold_model("llama2-7b:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=2,4 mb=1,2 zero=0",
-             SPLITS_BOTH);
-  hold_model("bert-base:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=4 zero=0", SPLITS_BOTH);
-  hold_model("t5-small:layers=2,hidden=64,heads=4,vocab=256", 4, 16, one, "tp=2,4 mb=1,2 zero=0",
-             SPLITS_BOTH);
-  hold_model("mlp-xs", 64, 0, two, "tp=2,4 zero=0 recompute=none", SPLITS_BOTH);
-  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one,
-             "tp=2,4 mb=1 zero=0 materialise=p2p offload=acts+states", SPLITS_BOTH);
-  hold_model("gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, two, "tp=2,4 zero=0", SPLITS_MCMC);
-  hold_model("t5-small:layers=2,hidden=64,heads=4,vocab=256", 4, 16, one, "tp=4 mb=1,2 zero=0", SPLITS_MCMC);
+  const struct {
+    const char *model;
+    i64 batch, seq;
+    const char *on, *line;
+    splits_method method;
+  } all[] = {
+      {"gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "dp=1,2 tp=2,4 recompute=none", SPLITS_BOTH},
+      {"gpt2:layers=2,hidden=64,heads=4,vocab=255", 8, 16, two, "tp=2,4 zero=0 recompute=none", SPLITS_BOTH},
+      {"llama2-7b:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=2,4 mb=1,2 zero=0", SPLITS_BOTH},
+      {"bert-base:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one, "tp=4 zero=0", SPLITS_BOTH},
+      {"t5-small:layers=2,hidden=64,heads=4,vocab=256", 4, 16, one, "tp=2,4 mb=1,2 zero=0", SPLITS_BOTH},
+      {"mlp-xs", 64, 0, two, "tp=2,4 zero=0 recompute=none", SPLITS_BOTH},
+      {"gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, one,
+       "tp=2,4 mb=1 zero=0 materialise=p2p offload=acts+states", SPLITS_BOTH},
+      {"gpt2:layers=2,hidden=64,heads=4,vocab=256", 8, 16, two, "tp=2,4 zero=0", SPLITS_MCMC},
+      {"t5-small:layers=2,hidden=64,heads=4,vocab=256", 4, 16, one, "tp=4 mb=1,2 zero=0", SPLITS_MCMC}};
+  for (u32 k = 0; k < COUNT_OF(all); k += test_step())
+    hold_model(all[k].model, all[k].batch, all[k].seq, all[k].on, all[k].line, all[k].method);
 }
 
 // Which degrees are split does not depend on which bounds threads happen to know of points.

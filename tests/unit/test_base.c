@@ -655,6 +655,7 @@ TEST(text_agrees) {
             {"ranks 0 and 1 are equal", "ranks 0 and 1 are equal"},
             {"`1 plans` has 1 axes", "`1 plans` has 1 axis"},
             {"(1 nodes)", "(1 node)"},
+            {"2 or 1 are for 1 places", "2 or 1 are for 1 place"},
             {"ZeRO 1 splits dimension 1 has", "ZeRO 1 splits dimension 1 has"}};
   for (u32 k = 0; k < COUNT_OF(of); k++) {
     char text[64];

@@ -81,15 +81,18 @@ TEST(draft_refuses_with_its_line) {
   CHECK_STR(x.message, "the model has no input `words`");
   CHECK(strstr(heddle_session_messages(s), "- {input: \"words\", dim: 0, axis: \"dp\"}"));
 
-  heddle_session_clear(s); // an instruction without a place
+  heddle_session_clear(s); // an operator without a place
   heddle_draft *d = heddle_draft_new(p, "short", NULL);
   heddle_draft_axis(d, "dp", 2);
   heddle_draft_mesh(d, "all", 0, 1, (const char *[]){"dp"});
   CHECK(heddle_draft_assign(d, 1, heddle_program_operators(p, NULL) - 1, "all", NULL, 0));
   CHECK(heddle_draft_order(d, 0, 'F', 0, 0));
-  CHECK(!heddle_plan_apply(heddle_draft_plan(d)) && heddle_session_errors(s) == 1);
-  REQUIRE(heddle_session_diagnostic(s, 0, &x) && x.line > 0);
+  CHECK(!heddle_draft_plan(d) && heddle_session_errors(s) == 1);
+  REQUIRE(heddle_session_diagnostic(s, 0, &x));
+  CHECK_STR(x.file, "short");
   CHECK(strstr(x.message, "cross_entropy, main:") && strstr(x.message, "is in no segment"));
+  CHECK(strstr(heddle_session_messages(s), "- {from: 1, to: ") &&
+        strstr(heddle_session_messages(s), "hint: from: 1, to: "));
 
   heddle_session_clear(s); // operators have other numbers once they are co-sharded
   heddle_operator op;

@@ -149,6 +149,24 @@ TEST(offload_of_activations_goes_and_comes) {
   bed_close(&b);
 }
 
+// What is read again within `ahead` + 1 steps stays, and more stays the larger `ahead` is: a larger one is not slower. Behind
+// the last layer stand a norm and the head, which are steps only as long as they read what comes from the host.
+TEST(offload_keeps_activations_that_are_soon_read) {
+  i64 before = INT64_MAX, bytes = INT64_MAX;
+  for (u32 ahead = 0; ahead < 8; ahead++) {
+    char line[64];
+    snprintf(line, sizeof line, "offload=acts prefetch=%u", ahead);
+    bed b = bed_open("llama2-7b:layers=4,hidden=64,heads=4,vocab=64,ffn=128", 4, true, OPTIM_SGD, "1 GB/s",
+                     ", memory: 8 GiB", line);
+    CHECK_MSG(b.r.period_ps <= before && busy(&b, "d2h") <= bytes,
+              "prefetch=%u: %lld, before %lld; d2h %lld, before %lld", ahead, (long long)b.r.period_ps,
+              (long long)before, (long long)busy(&b, "d2h"), (long long)bytes);
+    before = b.r.period_ps, bytes = busy(&b, "d2h");
+    bed_close(&b);
+  }
+  CHECK_EQ_I64(bytes, 0);
+}
+
 // A link that several devices share is as much slower; one that starts late starts late once for each copy.
 TEST(offload_over_a_shared_link) {
   bed one = bed_open("mlp-xs", 4, false, OPTIM_SGD, "4 GB/s", ", memory: 8 GiB", "offload=params"),
@@ -178,7 +196,10 @@ TEST(what_is_in_host_memory_is_copied_before_it_is_read) {
       "  %y = matmul %x, %w\n  return %y\n}\n",
       "func @f(%x: f32[4,4], %w: f32[4,4]) -> (f32[4,4]) {\n  %y = matmul %x, %w\n  return %y\n}\n"
       "func @main(%x: f32[4,4], %w: f32[4,4] weight) -> (f32[4,4]) {\n"
-      "  %v = copy %w {to=\"host\"} : f32[4,4]\n  %y = call @f(%x, %v)\n  return %y\n}\n"};
+      "  %v = copy %w {to=\"host\"} : f32[4,4]\n  %y = call @f(%x, %v)\n  return %y\n}\n",
+      "func @main(%x: f32[4,4], %w: f32[4,4] weight host) -> (f32[4,4]) {\n" // from host memory to host memory
+      "  %u = copy %w {to=\"host\"} : f32[4,4]\n  %v = copy %u {to=\"device\"} : f32[4,4]\n"
+      "  %y = matmul %x, %v\n  return %y\n}\n"};
   for (u32 k = 0; k < COUNT_OF(text); k++) {
     ctx *c = ctx_new();
     arena *a = arena_new();

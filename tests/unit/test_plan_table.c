@@ -16,34 +16,39 @@
 static const char *const file = "docs/plans.md",
                          *const begin = "<!-- table of plans, from tests/unit/test_plan_table.c -->\n",
                          *const end = "<!-- end of table -->\n";
+// The experts of every layer lie over the ranks that share the batch, and tokens go to them.
+#define EXPERTS "heddle-annotate: 1\ndefault: {replicate: all}\nscopes: [{match: \"*experts\", split: all}]\n"
 typedef struct {
   const char *plan, *model;
   i64 seq;
   const char *strategy;
   const char *needs, *schedule; // choice and schedule that it needs; NULL: none
+  u32 devices;                  // so many that EXPERTS is for, beside the strategy; 0: no annotations
 } row;
 static const row rows[] = {
-    {"data parallelism", GPT, 16, "dp=4", NULL, NULL},
-    {"tensor parallelism", GPT, 16, "tp=4", NULL, NULL},
-    {"pipeline: GPipe", GPT, 16, "pp=4 mb=4 schedule=gpipe", NULL, "gpipe"},
-    {"pipeline: 1F1B", GPT, 16, "pp=4 mb=8", NULL, "1f1b"},
-    {"pipeline: interleaved 1F1B", GPT, 16, "pp=2 mb=4 v=2 schedule=interleaved", NULL, "interleaved"},
-    {"pipeline: Chimera", GPT, 16, "pp=4 mb=4 schedule=chimera", NULL, "chimera"},
+    {"data parallelism", GPT, 16, "dp=4", NULL, NULL, 0},
+    {"tensor parallelism", GPT, 16, "tp=4", NULL, NULL, 0},
+    {"pipeline: GPipe", GPT, 16, "pp=4 mb=4 schedule=gpipe", NULL, "gpipe", 0},
+    {"pipeline: 1F1B", GPT, 16, "pp=4 mb=8", NULL, "1f1b", 0},
+    {"pipeline: interleaved 1F1B", GPT, 16, "pp=2 mb=4 v=2 schedule=interleaved", NULL, "interleaved", 0},
+    {"pipeline: Chimera", GPT, 16, "pp=4 mb=4 schedule=chimera", NULL, "chimera", 0},
     {"pipeline: PipeDream", "mlp-xs:layers=8,hidden=32", 16, "pp=4 mb=4 schedule=pipedream", NULL,
-     "pipedream"},
-    {"sequence parallelism", GPT, 16, "tp=4 sp", "sp", NULL},
-    {"Megatron-LM's hybrid", GPT, 16, "dp=2 tp=2 pp=2 mb=4 sp", "sp", NULL},
-    {"ZeRO 1", GPT, 16, "dp=4 zero=1", "zero", NULL},
-    {"ZeRO 2", GPT, 16, "dp=4 mb=2 zero=2", "zero", NULL},
-    {"ZeRO 3", GPT, 16, "dp=4 mb=2 zero=3", "zero", NULL},
-    {"ZeRO-Offload", GPT, 16, "dp=2 mb=2 zero=2 offload=grads+states", "offload", NULL},
-    {"recomputation", GPT, 16, "dp=2 recompute=full", "recompute", NULL},
-    {"co-shard", GPT, 16, "dp=2 coshard=4", "coshard", NULL},
-    {"interlaced pipeline", BART, 8, "pp=4 mb=4 schedule=interlaced", NULL, "interlaced"},
-    {"3F1B", FOLD ",recycle=3", 8, "pp=2 mb=4 schedule=3f1b", NULL, "3f1b"},
-    {"DAP", FOLD, 8, "dp=2 tp=4 axial", "axial", NULL},
-    {"mixture of experts", MOE, 8, "dp=2 tp=2", NULL, NULL},
-    {"swap", GPT, 16, "dp=2 offload=acts", "offload", NULL},
+     "pipedream", 0},
+    {"sequence parallelism", GPT, 16, "tp=4 sp", "sp", NULL, 0},
+    {"Megatron-LM's hybrid", GPT, 16, "dp=2 tp=2 pp=2 mb=4 sp", "sp", NULL, 0},
+    {"ZeRO 1", GPT, 16, "dp=4 zero=1", "zero", NULL, 0},
+    {"ZeRO 2", GPT, 16, "dp=4 mb=2 zero=2", "zero", NULL, 0},
+    {"ZeRO 3", GPT, 16, "dp=4 mb=2 zero=3", "zero", NULL, 0},
+    {"ZeRO-Offload", GPT, 16, "dp=2 mb=2 zero=2 offload=grads+states", "offload", NULL, 0},
+    {"recomputation", GPT, 16, "dp=2 recompute=full", "recompute", NULL, 0},
+    {"co-shard", GPT, 16, "dp=2 coshard=4", "coshard", NULL, 0},
+    {"interlaced pipeline", BART, 8, "pp=4 mb=4 schedule=interlaced", NULL, "interlaced", 0},
+    {"3F1B", FOLD ",recycle=3", 8, "pp=2 mb=4 schedule=3f1b", NULL, "3f1b", 0},
+    {"DAP", FOLD, 8, "dp=2 tp=4 axial", "axial", NULL, 0},
+    {"mixture of experts", MOE, 8, "zero=0", NULL, NULL, 2},
+    {"mixture of experts", MOE, 8, "zero=1", NULL, NULL, 4},
+    {"mixture of experts", MOE, 8, "dp=2 tp=2", NULL, NULL, 0},
+    {"swap", GPT, 16, "dp=2 offload=acts", "offload", NULL, 0},
 };
 
 static bool exists(const row *r) {
@@ -58,8 +63,24 @@ typedef struct {
   u64 elements;
 } made;
 
+enum { BATCH = 8 };
+static plan *plan_of(const row *r, planner *pl, arena *a, strategy_set *said, hybrid_opts *h) {
+  ctx *c = planner_source(pl)->c;
+  if (!strategy_parse(c, a, r->strategy, said) || !strategy_one(c, said, &h->s)) return NULL;
+  if (r->devices)
+    return policy_annotated(pl, a, sym_of(c, "experts"), EXPERTS, strlen(EXPERTS), h, r->devices);
+  return strategy_settle(c, said, BATCH, true, &h->s) ? policy_hybrid(pl, a, h) : NULL;
+}
+
+// Does some function exchange pieces between ranks?
+static bool exchanges(const prog *d) {
+  bool any = false;
+  for (u32 j = 1; j < d->funcs.n; j++)
+    for (u32 k = 0; k < d->funcs.v[j]->body.n; k++) any |= d->funcs.v[j]->body.v[k].op == OP_all_to_all;
+  return any;
+}
+
 static bool make(const row *r, made *out) {
-  enum { BATCH = 8 };
   ctx *c = ctx_new();
   arena *a = arena_new();
   prog *p = front_load(c, r->model, &(front_opts){.batch = BATCH, .seq = r->seq, .loss = true});
@@ -67,14 +88,12 @@ static bool make(const row *r, made *out) {
   strategy_set said;
   hybrid_opts h = {.said = &said, .train = true, .optim = optim_default(OPTIM_ADAM), .keep_gradients = true};
   verify_report v = {0};
-  plan *pn = NULL;
-  if (p && strategy_parse(c, a, r->strategy, &said) && strategy_one(c, &said, &h.s) &&
-      strategy_settle(c, &said, BATCH, true, &h.s))
-    pn = policy_hybrid(pl, a, &h);
+  plan *pn = p ? plan_of(r, pl, a, &said, &h) : NULL;
   prog *d = pn ? plan_apply(pl, pn, NULL) : NULL;
   const bool ok =
       d && plan_validate(d) && plan_verify(pl, pn, NULL, &(verify_opts){.seed = 7}, a, &v) && v.passed;
   CHECK_MSG(ok, "%s: %s: %s", r->plan, r->strategy, diag_render(c, a));
+  CHECK_MSG(!ok || !r->devices || exchanges(d), "%s on %u devices: no all_to_all", r->plan, r->devices);
   if (ok) out->ranks = mesh_get(d->sp, (mesh){1})->nranks;
   for (u32 k = 0; ok && k < v.nrows; k++) out->elements += (u64)v.row[k].elems;
   prog_free(d);
@@ -109,21 +128,24 @@ static void write_between(const char *doc, const char *from, const char *to, con
 TEST(plan_table_is_what_the_document_says) {
   arena *a = arena_new();
   strbuf b = {.a = a};
-  u32 have = 0;
+  u32 have = 0, all = 0;
   sb_put(&b, "| plan | Heddle | strategy | of | ranks | elements compared |\n|---|---|---|---|---|---|\n");
   for (u32 k = 0; k < COUNT_OF(rows); k++) {
     const row *r = &rows[k];
     made x = {0};
+    const bool first = !k || strcmp(r->plan, rows[k - 1].plan) != 0;
+    all += first;
     if (exists(r) && make(r, &x)) {
-      have++;
-      sb_fmt(&b, "| %s | yes | `%s` | %.*s | %u | %llu |\n", r->plan, r->strategy,
-             (int)strcspn(r->model, ":"), r->model, x.ranks, (unsigned long long)x.elements);
+      have += first;
+      sb_fmt(&b, "| %s | yes | %s`%s` | %.*s | %u | %llu |\n", r->plan,
+             r->devices ? "experts over all ranks, " : "", r->strategy, (int)strcspn(r->model, ":"), r->model,
+             x.ranks, (unsigned long long)x.elements);
     } else {
       sb_fmt(&b, "| %s | no: there is no %s `%s` | | | | |\n", r->plan, r->schedule ? "schedule" : "choice",
              r->schedule ? r->schedule : r->needs);
     }
   }
-  sb_fmt(&b, "\n%u of %u; SuperScaler has 15 of the 18 that it lists.\n", have, (u32)COUNT_OF(rows));
+  sb_fmt(&b, "\n%u of %u; SuperScaler has 15 of the 18 that it lists.\n", have, all);
   sb_fmt(&b, "Models: `%s`, `%s`, `%s`, `%s`; 3F1B with `recycle=3`.\n", GPT, BART, FOLD, MOE);
   const char *doc = read_all(a);
   REQUIRE(doc != NULL);

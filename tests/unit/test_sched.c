@@ -600,11 +600,28 @@ TEST(sched_pictures) {
   static const struct {
     const char *name;
     u32 places, chunks, micro;
-  } drawn[] = {
-      {"gpipe", 4, 1, 6},       {"1f1b", 4, 1, 6},      {"zb-h1", 4, 1, 6},           {"bfs", 3, 2, 6},
-      {"interleaved", 3, 2, 6}, {"zb-h1", 3, 2, 6},     {"chimera", 4, 1, 8},         {"zb-h2", 4, 1, 8},
-      {"zb-v", 4, 2, 8},        {"zb-v-half", 4, 2, 6}, {"zb-v-min", 4, 2, 6},        {"dualpipev", 4, 2, 8},
-      {"dualpipe", 4, 1, 8},    {"gems", 4, 1, 4},      {"chimera-double", 4, 1, 16}, {"zb-2p", 4, 1, 8}};
+  } drawn[] = {{"gpipe", 4, 1, 6},
+               {"1f1b", 4, 1, 6},
+               {"zb-h1", 4, 1, 6},
+               {"bfs", 3, 2, 6},
+               {"interleaved", 3, 2, 6},
+               {"zb-h1", 3, 2, 6},
+               {"chimera", 4, 1, 8},
+               {"zb-h2", 4, 1, 8},
+               {"zb-v", 4, 2, 8},
+               {"zb-v-half", 4, 2, 6},
+               {"zb-v-min", 4, 2, 6},
+               {"dualpipev", 4, 2, 8},
+               {"dualpipe", 4, 1, 8},
+               {"gems", 4, 1, 4},
+               {"chimera-double", 4, 1, 16},
+               {"zb-2p", 4, 1, 8},
+               {"zb-1p", 4, 1, 6}, // that of zb-h1
+               {"interlaced", 4, 1, 6},
+               {"interlaced-block", 4, 1, 6},
+               {"3f1b", 4, 3, 6},
+               {"pipedream", 4, 1, 8},
+               {"pipedream-2bw", 4, 1, 8}};
   bed b = bed_new();
   const char *page = read_text(&b, "docs/schedules.md");
   for (u32 k = 0; k < COUNT_OF(drawn); k++) {
@@ -615,6 +632,9 @@ TEST(sched_pictures) {
   }
   for (u32 k = 0; sched_row_of(k); k++) {
     const sched_row *r = sched_row_of(k);
+    bool any = false;
+    for (u32 j = 0; j < COUNT_OF(drawn); j++) any |= !strcmp(drawn[j].name, r->name);
+    CHECK_MSG(any, "docs/schedules.md needs a picture of %s", r->name);
     const char *row = arena_printf(b.a, "| `%s` | %s |", r->name, r->about);
     CHECK_MSG(strstr(page, row) != NULL, "docs/schedules.md lacks %s", row);
     for (const char *a = r->aliases; *a; a += *a == ',') {

@@ -148,7 +148,7 @@ static const char *less_memory(const work *w) {
   if (w->o->train && choice_is(CHOICE_recompute, w->s.recompute, "none"))
     sb_put(&b, "gradient_checkpoint.type: auto, ");
   if (w->o->train && shared && w->s.zero.n < 2) sb_put(&b, "zero.level: v1, ");
-  if (w->o->train) sb_put(&b, "a larger pipeline.num_micro_batch, ");
+  if (w->o->train && policy_batch_extent(w->pl) > 1) sb_put(&b, "a larger pipeline.num_micro_batch, ");
   sb_put(&b, "more devices in `split`, or more task graphs");
   return sb_str(&b);
 }

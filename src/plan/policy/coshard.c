@@ -23,9 +23,8 @@ bool policy_coshard_fits(planner *pl, const strategy *s, loc at) {
   }
   if (bad == n) return true;
   while (all % fits) fits--;
-  diag(c, E_DIVIDE, at, "coshard=%u: %lld %s (%s of %s) / tp %u = %lld, which do not split in %u parts",
-       parts, (long long)v[bad].extent, v[bad].what, sym_str(c, v[bad].weight), sym_str(c, v[bad].fn), tp,
-       (long long)(v[bad].extent / tp), parts);
+  diag(c, E_DIVIDE, at, "coshard=%u: %lld %s (%s) / tp %u = %lld, which do not split in %u parts", parts,
+       (long long)v[bad].extent, v[bad].what, v[bad].of, tp, (long long)(v[bad].extent / tp), parts);
   diag_note(c, v[bad].where, "they are here");
   if (fits > 1)
     diag_hint_number(c, fits, "coshard=%u", fits);

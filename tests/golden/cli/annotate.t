@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## The examples of Whale's paper, each over the model as it is. Example 1: a pipeline of two task graphs, and nested data
 ## parallelism where there are more devices.
 $ heddle verify mlp-xs:layers=4,hidden=32 --batch 64 --train --annotate examples/annotations/pipeline.yaml

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## heddle plan --auto: a split for every operator, and the best hybrid beside it.
 $ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x4 v100' --strategy 'tp=4 mb=1 recompute=none' --auto -o auto.plan
 model    gpt2:layers=2

@@ -355,16 +355,28 @@ error[E0801]: --strategy cannot be combined with --plan: the plan file decides i
   hint: leave it out, or edit the plan file (docs/plans.md)
 [2]
 ## What lies in host memory is copied where it is used.
-$ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --optimizer momentum --strategy 'dp=2 offload=states+acts' | grep -E '^def (stage|update)|to_host\(|to_device\(|host=True'
-def update(h_0_w, h_1_w, d_h_0_w, d_h_1_w, h_0_w_m, h_1_w_m):
-    relu_3 = to_host(relu)
-    relu_6 = to_host(relu_4)
-    relu_7 = to_device(relu_3)
-    relu_8 = to_device(relu_6)
+$ heddle export mlp-xs:layers=6,hidden=8 --batch 4 --train --optimizer momentum --strategy 'dp=2 offload=states+acts' | grep -E '^def (stage|update)|to_host\(|to_device\(|host=True'
+def update(w, w_2, d_w, d_w_2, w_m, w_m_2):
+    relu_5 = to_host(relu)
+    relu_8 = to_host(relu_3)
+    relu_11 = to_host(relu_6)
+    relu_14 = to_host(relu_9)
+    relu_17 = to_device(relu_14)
+    relu_18 = to_device(relu_11)
+    relu_19 = to_device(relu_8)
+    relu_20 = to_device(relu_5)
     h_0_w_m = to_device(w["h.0.w.m"])
     h_1_w_m = to_device(w["h.1.w.m"])
+    h_2_w_m = to_device(w["h.2.w.m"])
+    h_3_w_m = to_device(w["h.3.w.m"])
+    h_4_w_m = to_device(w["h.4.w.m"])
+    h_5_w_m = to_device(w["h.5.w.m"])
     w["h.0.w.m"] = to_host(momentum_2)
     w["h.1.w.m"] = to_host(momentum_3)
+    w["h.2.w.m"] = to_host(momentum_4)
+    w["h.3.w.m"] = to_host(momentum_5)
+    w["h.4.w.m"] = to_host(momentum_6)
+    w["h.5.w.m"] = to_host(momentum_7)
             p[f"h.{i}.w.m"] = Stored((8, 8), f32, "state", host=True)
 def to_host(x):
 def to_device(x):

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 $ heddle plan bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --top 3 --threads 1
 model         bert-large
 weights       f32

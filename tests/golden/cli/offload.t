@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## Parameters, gradients, optimizer states and activations in host memory.
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'recompute=full offload=states' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=1 tp=1 pp=1 recompute=full offload=states
@@ -9,12 +10,12 @@ place  ranks  computes  communicates    idle  peak memory
 0      d2h       1.254 s  66.8 %
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'recompute=full offload=params+grads+states+acts prefetch=2' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=1 tp=1 pp=1 recompute=full offload=params+grads+states+acts prefetch=2
-time per step   2.343 s
+time per step   2.335 s
 peak memory     4.96 GiB of 28.8 GiB on rank 0
-host memory     19.1 GiB of 173 GiB on node 0; the busier way of its link is in use 89.1 %
+host memory     19.1 GiB of 173 GiB on node 0; the busier way of its link is in use 89.0 %
 place  ranks  computes  communicates    idle  peak memory
-0      h2d       2.131 s  89.1 %
-0      d2h       1.688 s  70.6 %
+0      h2d       2.121 s  89.0 %
+0      d2h       1.679 s  70.4 %
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 1 --strategy 'offload=states' --json | grep -oE '"host[a-z_]*": [^,]*'
 "host_bytes": 15788679168
 "host_usable_bytes": 494780022784
@@ -96,24 +97,24 @@ func @main on @m[pp=0,dp=0,tp=0](
 ## A search has it where it is asked.
 $ heddle plan gpt3-1.3b --batch 1 --seq 8192 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'mb=1 recompute=none,full coshard=1,16 offload=none,states,acts,states+acts' | sed -n '/time  /,/certificate/p'
     recompute  coshard  offload         time         samples    memory  limited by
- 1  full             1  none         2.559 s  1.00x  0.391/s  28.7 GiB  computation 100 %
- 2  full             1  acts         2.562 s  1.00x  0.390/s  26.4 GiB  computation 100 %
- 3  none            16  none         3.209 s  1.25x  0.312/s  24.9 GiB  computation 100 %
- 4  none            16  acts         3.222 s  1.26x  0.310/s  20.5 GiB  computation 100 %
+ 1  full             1  acts         2.559 s  1.00x  0.391/s  26.4 GiB  computation 100 %
+ 2  full             1  none         2.559 s  1.00x  0.391/s  28.7 GiB  computation 100 %
+ 3  none            16  acts         3.209 s  1.25x  0.312/s  20.7 GiB  computation 100 %
+ 4  none            16  none         3.209 s  1.25x  0.312/s  24.9 GiB  computation 100 %
  5  full             1  states       3.719 s  1.45x  0.269/s  15.2 GiB  waiting 32 %
- 6  full             1  states+acts  3.811 s  1.49x  0.262/s  12.9 GiB  waiting 33 %
- 7  full            16  none         4.125 s  1.61x  0.242/s  22.7 GiB  computation 100 %
- 8  full            16  acts         4.127 s  1.61x  0.242/s  20.4 GiB  computation 100 %
+ 6  full             1  states+acts  3.808 s  1.49x  0.263/s  12.9 GiB  waiting 33 %
+ 7  full            16  acts         4.125 s  1.61x  0.242/s  20.4 GiB  computation 100 %
+ 8  full            16  none         4.125 s  1.61x  0.242/s  22.7 GiB  computation 100 %
  9  none            16  states       4.368 s  1.71x  0.229/s  11.4 GiB  waiting 27 %
-10  none            16  states+acts  4.416 s  1.73x  0.226/s  7.66 GiB  waiting 28 %
+10  none            16  states+acts  4.403 s  1.72x  0.227/s  7.66 GiB  waiting 28 %
 
-value       plans  best known                        time  behind
-coshard=1       8  dp=1 tp=1 pp=1 recompute=full  2.559 s  1.00x
-coshard=16      8  dp=1 tp=1 pp=1 coshard=16      3.209 s  1.25x
+value       plans  best known                                     time  behind
+coshard=1       8  dp=1 tp=1 pp=1 recompute=full offload=acts  2.559 s  1.00x
+coshard=16      8  dp=1 tp=1 pp=1 coshard=16 offload=acts      3.209 s  1.25x
 
-winner       dp=1 tp=1 pp=1 recompute=full
-             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 32.6 %; needs 28.7 GiB of 28.8 GiB
-next         dp=1 tp=1 pp=1 recompute=full offload=acts
+winner       dp=1 tp=1 pp=1 recompute=full offload=acts
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 32.6 %; needs 26.4 GiB of 28.8 GiB
+next         dp=1 tp=1 pp=1 recompute=full
              1.00x the time, limited by computation
 certificate  16 plans: 13 fit, 3 too large, 0 too slow, 0 impossible, 0 equal to another;
 $ heddle plan mlp-xs --batch 64 --train --machine dgx-1 --devices 2 --strategy 'dp=2 mb=1 recompute=none zero=0,3 offload=*' | sed -n '/certificate/,$p'
@@ -125,13 +126,13 @@ impossible   16 such as dp=2 tp=1 pp=1 offload=states:
 ## M6-MoE-10T on 512 V100 (sizes: the built-in model's; adafactor): 20 TB of weights in f16 are more than the devices have together.
 $ heddle sim m6-moe-10t --batch 512 --dtype f16 --train --optimizer adafactor --annotate examples/annotations/experts.yaml --machine '64x8 v100-32gb eth=50Gb/s hostmem=1.5TiB' --strategy 'recompute=full offload=params+grads+states' | grep -E 'plan |time per|samples|peak mem|host mem|h2d|d2h'
 plan            default: replicate(512), *experts: split inside; recompute=full offload=params+grads+states
-time per step   26.18 s
-samples         19.56/s
+time per step   26.03 s
+samples         19.67/s
 peak memory     11.2 GiB of 28.8 GiB on rank 0
-host memory     1.19 TiB of 1.35 TiB on node 0; the busier way of its link is in use 75.0 %
+host memory     1.18 TiB of 1.35 TiB on node 0; the busier way of its link is in use 75.2 %
 place  ranks  computes  communicates    idle  peak memory
-0-511  h2d      19.64 s  75.0 %
-0-511  d2h      13.00 s  49.7 %
+0-511  h2d      19.57 s  75.2 %
+0-511  d2h      12.93 s  49.7 %
 $ heddle plan m6-moe-10t --batch 512 --dtype f16 --train --optimizer adafactor --machine '64x8 v100-32gb eth=50Gb/s hostmem=1.5TiB' --strategy 'pp=1,2 tp=8,16 zero=3 recompute=full mb=1 offload=none,params+grads+states' | sed -n '/time  /,/certificate/p'
    dp  tp  pp  ZeRO  recompute  offload                 time         samples    memory  limited by
 1  16  16   2     3  full       params+grads+states   6589 s  1.00x  0.078/s  21.3 GiB  bubble 50 %
@@ -222,8 +223,8 @@ $ for o in grads grads+acts; do heddle sim gpt2 --batch 16 --train --machine '1x
 ranks           4
 ranks  stream       busy   share
 0      compute  427.1 ms  58.5 %
-0      h2d      238.5 ms  32.7 %
-0      d2h      238.9 ms  32.7 %
+0      h2d      238.1 ms  32.6 %
+0      d2h      238.6 ms  32.7 %
 0      pp.f0    538.0 us   0.1 %
 0      pp.b0    538.0 us   0.1 %
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
@@ -231,8 +232,8 @@ ranks  parameters  gradients  optimizer  activations  temporary  communication  
 ranks           4
 ranks  stream       busy   share
 0      compute  427.1 ms  23.4 %
-0      h2d      909.5 ms  49.8 %
-0      d2h      910.4 ms  49.8 %
+0      h2d      909.2 ms  49.8 %
+0      d2h      910.0 ms  49.8 %
 0      pp.f0    538.0 us   0.0 %
 0      pp.b0    538.0 us   0.0 %
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak

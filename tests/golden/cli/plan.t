@@ -58,6 +58,7 @@ instructions    388
 
 place  ranks  computes  communicates   idle  peak memory
     0  0-3      93.6 %         6.4 %  0.0 %     18.0 MiB
+
 device    ranks  computes  communicates   idle
 cpu-core      4    93.6 %         6.4 %  0.0 %
 

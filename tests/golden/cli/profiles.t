@@ -18,6 +18,7 @@ instructions    9,012
 
 place  ranks  computes  communicates   idle  peak memory
     0  0-3      95.8 %         4.2 %  0.0 %     2.20 GiB
+
 device  ranks  computes  communicates   idle
 v100        4    95.8 %         4.2 %  0.0 %
 

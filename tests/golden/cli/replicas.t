@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 $ heddle verify gpt2:layers=6,hidden=64,heads=4,vocab=256 --batch 24 --seq 16 --train --strategy "replicas=2x1+1x2 mb=8 v=2 schedule=interleaved" | grep "^plan\|^verdict"
 plan       dp=1 tp=1 pp=1 replicas=2x1+1x2 mb=8 v=2 schedule=interleaved
 verdict    equal: the plan computes what the model computes

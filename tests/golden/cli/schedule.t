@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 $ heddle schedule 1f1b --pp 2 --mb 3
 0F0,0F1,0B0,0F2,0B1,0B2
 1F0,1B0,1F1,1B1,1F2,1B2

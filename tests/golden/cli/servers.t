@@ -25,6 +25,7 @@ place  ranks  computes  communicates    idle  peak memory
     1  1        76.1 %         4.2 %  19.6 %     20.1 MiB
     2  2        76.1 %         4.2 %  19.6 %     20.1 MiB
     3  3        76.1 %         4.2 %  19.6 %     20.1 MiB
+
 device  ranks  computes  communicates    idle
 h100        4    76.1 %         4.2 %  19.6 %
 

@@ -16,6 +16,7 @@ instructions   60
 place  ranks  computes  communicates    idle  peak memory
     0  0        52.8 %        14.3 %  32.8 %     1.13 MiB
     1  1        61.5 %        14.3 %  24.1 %     1.13 MiB
+
 device  ranks  computes  communicates    idle
 v100        2    57.2 %        14.3 %  28.5 %
 
@@ -72,6 +73,7 @@ instructions   16
 
 place  ranks  computes  communicates   idle  peak memory
     0  0       100.0 %         0.0 %  0.0 %     12.0 MiB
+
 device  ranks  computes  communicates   idle
 d           1   100.0 %         0.0 %  0.0 %
 
@@ -135,6 +137,7 @@ instructions   60
 place  ranks  computes  communicates    idle  peak memory
     0  0        49.5 %        13.4 %  37.0 %     1.13 MiB
     1  1        57.7 %        13.4 %  28.9 %     1.13 MiB
+
 device  ranks  computes  communicates    idle
 v100        2    53.6 %        13.4 %  32.9 %
 
@@ -196,6 +199,7 @@ instructions    61,696
 place  ranks  computes  communicates    idle  peak memory
     0  0-7      87.7 %         4.3 %   8.0 %     2.52 GiB
     1  8-15     75.6 %         2.4 %  22.0 %     1.40 GiB
+
 device  ranks  computes  communicates    idle
 v100       16    81.7 %         3.3 %  15.0 %
 

@@ -12,7 +12,7 @@ stage  place   forward     input    weight      send  activations
     1      1  29.07 ms  60.30 ms  22.84 ms  10.96 ms     48.0 MiB
     2      2  29.11 ms  60.36 ms  22.92 ms  10.96 ms     48.0 MiB
     3      3  25.23 ms  26.25 ms  24.78 ms         0      797 MiB
-device  ranks  computes  communicates    idle
+
 $ cat stages.csv
 stage,forward_us,input_us,weight_us,memory,places,after,send_us
 0,29170.580759,0,84022.127067,48,0,,10957.662609

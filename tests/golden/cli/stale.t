@@ -146,6 +146,12 @@ warning[W0101]: '#edges 0-1' is taken for a comment
      | ^
   hint: did you mean `# edges 0-1`?
 schedule      close.csv
+$ sed 's/updates 1/updates/' pd.csv >bare.csv; heddle schedule bare.csv
+error[E0501]: updates come after a number of microbatches: 4
+  --> bare.csv:1:10
+   1 | # updates
+     |          ^
+[1]
 $ sed 's/updates 1/updates none/' pd.csv >bad.csv; heddle schedule bad.csv
 error[E0501]: updates come after a number of microbatches: 4
   --> bad.csv:1:11
@@ -241,3 +247,15 @@ def begin_update(k):
 $ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --strategy "pp=2 mb=4 schedule=2bw" | grep -c begin_update
 0
 [1]
+## A first stage that only chooses rows by a weight has no backward, which would hold it up until the second has updated that weight.
+$ heddle verify tests/chooses.heddle --train --strategy "pp=2 mb=4 schedule=pipedream"
+error[E0501]: schedule pipedream: stages 0 and 1 both read w, and stage 0 has no backward: it would run ahead of the updates
+  --> tests/chooses.heddle:14:8
+  14 |   %5 = call @pick(%x, %w)
+     |        ^
+  hint: use schedule=1f1b, or cuts that put both into one stage
+[1]
+$ heddle verify tests/chooses.heddle --train --strategy "pp=2 mb=4" | grep verdict
+verdict    equal: the plan computes what the model computes
+$ heddle verify tests/chooses.heddle --train --strategy "pp=2 mb=4 schedule=pipedream layers=2/0" | grep verdict
+verdict    equal: the plan computes what one device does with the same staleness

@@ -413,6 +413,15 @@ error[E0502]: coshard=3: 16 heads (attn.out of layer) do not split in 3 parts
     --> gpt3-xl: layer/attention
   hint: coshard=2
 [1]
+$ heddle import gpt2:layers=2,hidden=64,heads=8,vocab=64 --batch 4 --seq 8 | sed 's/%attn.out\([^.]\)/%6\1/' >nameless.heddle; heddle sim nameless.heddle --machine dgx-2 --coshard 3
+error[E0502]: coshard=3: 8 heads (layer) do not split in 3 parts
+  --> --strategy:1:1
+   1 | coshard=3
+     | ^
+  note: they are here
+    --> gpt2: layer/attention
+  hint: coshard=2
+[1]
 $ heddle sim gpt3-xl --machine dgx-2 --train --strategy "tp=4 coshard=8"
 error[E0502]: coshard=8: 16 heads (attn.out of layer) / tp 4 = 4, which do not split in 8 parts
   --> --strategy:1:6
@@ -731,6 +740,7 @@ instructions   16
 
 place  ranks  computes  communicates   idle  peak memory
     0  0       100.0 %         0.0 %  0.0 %     12.0 MiB
+
 device    ranks  computes  communicates   idle
 cpu-core      1   100.0 %         0.0 %  0.0 %
 
@@ -858,6 +868,16 @@ error[E0505]: rank 0 needs 259 GiB; its device has 28.8 GiB
   note: 32 values of gelu in @layer.fwd: 20.0 GiB of activations
     --> gpt3-2.7b: layer/mlp
   hint: a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` finds what fits
+[1]
+## One sample is not split.
+$ heddle sim gpt3-6.7b --batch 1 --train --machine "1x2 v100" --strategy tp=2 2>&1 >/dev/null | grep "error\|hint"
+error[E0505]: rank 0 needs 43.8 GiB; its device has 28.8 GiB
+  hint: a larger pp or tp, as dp, mb and zero=3 split nothing of one sample; in training recompute=full; `heddle plan` finds what fits
+$ heddle plan gpt3-175b --batch 1 --train --dtype f16 --machine "1x2 v100"
+error[E0506]: no plan can run: of 18, 12 impossible, 6 too large for 28.8 GiB of memory
+  note: 12 impossible, such as dp=2 tp=1 pp=1: the batch (the first extent of input tokens) is 1: it cannot be split 2 ways over dp
+  note: the smallest needs at least 650 GiB on a rank
+  hint: use more devices or recompute=full, as dp and mb split nothing of one sample
 [1]
 ## An order in which the stages wait for each other.
 $ heddle plan mlp-xs:layers=2,hidden=8 --batch 4 --train --data 1 --tensor 1 --pipeline 2 --microbatches 2 --zero 0 --recompute none --devices 2 --machine laptop -o ok.plan > /dev/null; sed 's/F0.0\*2 B0.0\*2/B0.0*2 F0.0*2/' ok.plan > bad.plan; tail -3 bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
@@ -1101,6 +1121,7 @@ examples
 g.heddle
 g.plan
 mine.plan
+nameless.heddle
 ok.plan
 operators.so
 operators_wrong.so
