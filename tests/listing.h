@@ -75,6 +75,14 @@ static bool in_star(const listing *l, choice_id id, const strategy *s) {
   return x >= choice_get(id)->least && x <= highest(l, id);
 }
 
+// What the words of a set that cannot be chosen make of a value that was said: sends are beside, sums are not.
+static choice_value here(const listing *l, choice_id id, choice_value x, const strategy *s) {
+  if (id != CHOICE_overlap) return x;
+  if (strategy_most(s, CHOICE_pp) == 1) x.n |= OVERLAP_PP;
+  if (!l->o.train || strategy_most(s, CHOICE_dp) == 1) x.n &= ~(u32)OVERLAP_DP;
+  return x;
+}
+
 static bool is_said(const choice_set *x, choice_value v) {
   for (u32 k = 0; k < x->n; k++)
     if (choice_same(x->v[k], v)) return true;
@@ -107,7 +115,9 @@ static bool legal(const listing *l, choice_id id, const strategy *s) {
   if (!x->said && several_kinds(l) && !(id == CHOICE_dp_shares && s->tp_stages.nparts) &&
       !(id == CHOICE_layers && s->replicas.nparts) && choice_same(s->of[id], choice_of_mixed(id)))
     return true;
-  return x->n ? is_said(x, s->of[id]) : choice_same(s->of[id], choice_default(id));
+  for (u32 k = 0; k < x->n; k++)
+    if (choice_same(here(l, id, x->v[k], s), s->of[id])) return true;
+  return !x->n && choice_same(s->of[id], choice_default(id));
 }
 
 static void list_point(listing *l, const strategy *s) {
@@ -183,14 +193,15 @@ static void list_from(listing *l, u32 row, strategy *s) {
   for (u32 k = 0; star && k <= most; k++) list_value(l, row, s, (choice_value){.n = k});
   if (star && id == CHOICE_tp_stages && several_kinds(l) && choice_applies(id, s, l->o.train))
     list_degrees(l, s);
+  bool has_default = star && dflt.n <= most;
   for (u32 k = 0; k < x->n; k++) {
-    bool again = false; // of one stage, `pp` or not is the same
-    const bool one =
-        id == CHOICE_overlap && choice_applies(id, s, l->o.train) && strategy_most(s, CHOICE_pp) == 1;
-    for (u32 j = 0; j < k && one; j++) again |= !((x->v[j].n ^ x->v[k].n) & OVERLAP_DP);
-    if (!again) list_value(l, row, s, x->v[k]);
+    const choice_value v = here(l, id, x->v[k], s);
+    bool again = false;
+    for (u32 j = 0; j < k; j++) again |= choice_same(here(l, id, x->v[j], s), v);
+    has_default |= choice_same(v, dflt);
+    if (!again) list_value(l, row, s, v);
   }
-  if (!is_said(x, dflt) && (!star || dflt.n > most)) list_value(l, row, s, dflt); // once
+  if (!has_default) list_value(l, row, s, dflt); // once
   const choice_value word = choice_of_mixed(id);
   if (id == CHOICE_dp_shares && dealt(l, s)) list_value(l, row, s, word);
   if (!x->said && !star && several_kinds(l) && !(id == CHOICE_dp_shares && s->tp_stages.nparts) &&
@@ -240,6 +251,13 @@ static bool list_all(listing *l) {
   return true;
 }
 
+// Does the plan have the value, all of its words?
+static bool has_value(const listing *l, const strategy *s, choice_id id, choice_value x) {
+  const choice_value v = here(l, id, x, s);
+  return choice_same(s->of[id], v) &&
+         (id != CHOICE_overlap || (choice_applies(id, s, l->o.train) && !(x.n & ~v.n)));
+}
+
 // Is every value that was said in some plan?
 static bool all_used(const listing *l) {
   if (!l->fits) return false;
@@ -247,7 +265,7 @@ static bool all_used(const listing *l) {
     for (u32 k = 0; k < l->o.space.of[i].n; k++) {
       const choice_value x = l->o.space.of[i].v[k];
       bool used = choice_same(x, choice_default((choice_id)i));
-      for (u32 p = 0; p < l->v.n && !used; p++) used = choice_same(l->v.v[p].said.of[i], x);
+      for (u32 p = 0; p < l->v.n && !used; p++) used = has_value(l, &l->v.v[p].said, (choice_id)i, x);
       if (!used) return false;
     }
   return l->v.n > 0;

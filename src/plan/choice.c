@@ -410,11 +410,12 @@ static void put_needs(strbuf *to, arena *a, choice_id id, u64 needs) {
   sb_put(to, sb_str(&b));
 }
 
-const char *choice_needs(arena *a, choice_id id) {
+const char *choice_needs(arena *a, choice_id id, u32 words) {
   const choice_row *r = &rows[id];
   strbuf b = {.a = a};
   for (u32 k = 0; r->where && r->words[k]; k++) {
-    sb_put(&b, k ? ", or " : "");
+    if (!(words >> k & 1)) continue;
+    sb_put(&b, b.n ? ", or " : "");
     put_needs(&b, a, id, r->where[k]);
     sb_fmt(&b, " (%s)", r->words[k]);
   }

@@ -112,7 +112,8 @@ bool choice_is_on(choice_id id, const strategy *s); // of a set: one of the word
 u64 choice_needs_here(choice_id id, const strategy *s, bool train);
 // Why not: "needs tp > 1; here tp=1", or that it is for training. Of a set, why not the first word that cannot.
 const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train);
-const char *choice_needs(arena *a, choice_id id); // "training and dp > 1"; "": nothing
+// "training and dp > 1"; "": nothing. words: of a set, the bits of those whose needs are told.
+const char *choice_needs(arena *a, choice_id id, u32 words);
 
 // The block of dp x tp ranks, from 0, that a place of the pipeline has.
 static inline u32 strategy_block(const strategy *s, u32 place) {

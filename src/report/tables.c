@@ -83,7 +83,7 @@ void report_choices(report *r, arena *a) {
   for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_id id = (choice_id)i;
     const choice_row *row = choice_get(id);
-    const char *needs = choice_needs(a, id);
+    const char *needs = choice_needs(a, id, UINT32_MAX);
     report_row(r, (cell[]){cell_text(row->name), cell_text(arena_printf(a, "--%s", choice_option(id))),
                            cell_wrapped(choice_values(a, id), 24),
                            cell_text(id == CHOICE_mbs ? NULL : row->dflt),

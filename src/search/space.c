@@ -273,17 +273,37 @@ static bool searched(const points *sp, choice_id id) {
   return x->said ? x->all : *choice_get(id)->search == '*';
 }
 
-// Is the value, but for words that cannot be chosen here, one that was said before it?
-static bool says_again(const points *sp, choice_id id, const choice_set *x, u32 k, const strategy *s) {
+// A value that was said, as it can be here: without the words that cannot be chosen, with those of them that are default.
+static choice_value can_be(const points *sp, choice_id id, choice_value x, const strategy *s) {
   strategy own = *s;
-  bool again = false;
-  own.of[id] = x->v[k];
-  const choice_value as = choice_settled(id, &own, sp->o->train);
-  for (u32 j = 0; j < k && !again; j++) {
-    own.of[id] = x->v[j];
-    again = choice_settled(id, &own, sp->o->train).n == as.n && !((x->v[j].n ^ x->v[k].n) & ~as.n);
+  own.of[id] = x;
+  return choice_settled(id, &own, sp->o->train);
+}
+
+// Does it lose a word there? A search of plans that have what was said leaves it out then.
+static bool loses(choice_id id, choice_value x, choice_value as) {
+  return choice_get(id)->where && x.n & ~as.n;
+}
+
+// Every value that was said: once, where several can be but one here.
+static void said_values(points *sp, choice_id id, strategy *s) {
+  const choice_set *x = &sp->o->space.of[id];
+  u64 in_space = 0;
+  for (u32 k = 0; k < x->n; k++) {
+    const choice_value as = can_be(sp, id, x->v[k], s);
+    u32 first = k; // that is the same here
+    if (sp->o->only && loses(id, x->v[k], as)) continue;
+    if (choice_is_degree(id) && !degree_fits(sp, id, s, as.n)) continue;
+    for (u32 j = k; choice_get(id)->where && j-- > 0;) {
+      const choice_value other = can_be(sp, id, x->v[j], s);
+      if (choice_same(other, as) && !(sp->o->only && loses(id, x->v[j], other))) first = j;
+    }
+    const u32 have = sp->space;
+    s->of[id] = as;
+    if (first == k) next(sp, id + 1, s);
+    if (sp->space > have) in_space |= (u64)1 << k;
+    if (in_space >> first & 1 && !loses(id, x->v[k], as)) sp->used[id] |= (u64)1 << k;
   }
-  return again;
 }
 
 // Or nothing.
@@ -415,14 +435,7 @@ static void next(points *sp, u32 row, strategy *s) {
     if (sp->fixed[row]) s->of[row] = choice_default(id); // rows that are passed over have it
     return;
   }
-  for (u32 k = 0; k < x->n; k++) {
-    if (choice_get(id)->where && says_again(sp, id, x, k, s)) continue;
-    if (choice_is_degree(id) && !degree_fits(sp, id, s, x->v[k].n)) continue;
-    const u32 have = sp->space;
-    s->of[row] = x->v[k];
-    next(sp, row + 1, s);
-    if (sp->space > have) sp->used[row] |= (u64)1 << k;
-  }
+  said_values(sp, id, s);
 }
 
 // Rows that a walk need not look at: nothing was said of them, and nothing is tried.
@@ -494,7 +507,8 @@ static bool unused(points *sp, choice_id id, choice_value x) {
     diag_hint(sp->c, "add --train, or leave out %s", r->name);
     return false;
   }
-  const char *needs = choice_needs(sp->a, id);
+  const u32 words = x.n & ~choice_default(id).n;
+  const char *needs = choice_needs(sp->a, id, words ? words : UINT32_MAX);
   if (*needs)
     diag(sp->c, E_STRATEGY, at, "%s needs %s; no plan of this search has that", sb_str(&b), needs);
   else

@@ -59,7 +59,31 @@ $ heddle lower gpt2:layers=2,hidden=64,heads=4,vocab=128 --batch 8 --seq 16 --tr
      12 all_reduce !dp
       1 call @layer.bwd
      13 all_reduce !dp
-## A search tries it where it is asked for; what cannot be chosen makes no points.
+## A search tries it where it is asked for; what cannot be chosen makes no points: with dp=1 what was said of `dp` is dropped, as what
+## was said of `pp` is with pp=1, so the winner is the one of a search without it.
+$ for o in pp pp+dp; do heddle plan gpt2:layers=4,hidden=256,heads=8,vocab=1000 --batch 8 --seq 64 --train --optimizer adam --machine "8x1 v100 ib=1Gb/s" --top 1 --strategy "overlap=$o" | grep -E '^winner|needs dp'; done
+winner       dp=1 tp=2 pp=4 mb=8
+winner       dp=1 tp=2 pp=4 mb=8
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=128 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'dp=1,2 tp=1 pp=2,4 mb=4 zero=0 recompute=none overlap=pp+dp,pp,dp,none' | grep -E '^[0-9]|^certificate' | cut -c1-40
+1   2   2   4  pp+dp    2.288 ms  1.00x 
+2   2   2   4  dp       2.331 ms  1.02x 
+3   2   2   4  pp       2.410 ms  1.05x 
+4   2   2   4  none     2.453 ms  1.07x 
+certificate  6 plans: 4 fit, 0 too large
+$ heddle plan mlp-xs --batch 8 --train --machine '1x4 v100' --strategy 'dp=1 tp=1 overlap=pp,pp+dp'
+error[E0509]: overlap=pp+dp needs training and dp > 1 (dp); no plan of this search has that
+  --> --strategy:1:11
+   1 | dp=1 tp=1 overlap=pp,pp+dp
+     |           ^
+  hint: leave out overlap
+[2]
+$ heddle plan mlp-xs --batch 8 --machine '1x4 v100' --strategy 'overlap=dp'
+error[E0509]: overlap=dp needs training and dp > 1 (dp); no plan of this search has that
+  --> --strategy:1:1
+   1 | overlap=dp
+     | ^
+  hint: leave out overlap
+[2]
 $ heddle plan gpt2 --batch 64 --train --machine '2x4 v100 ib=25Gb/s' --strategy 'dp=8 tp=1 pp=1 mb=1 recompute=none zero=0,1 overlap=*' | grep -E '^ *zero|^ *ZeRO|^[0-9]|^certificate'
 1   8  pp+dp    741.2 ms  1.00x  86.35/s  12.7 GiB  computation 93 %
 2   8  pp       863.4 ms  1.16x  74.12/s  12.7 GiB  communication 21 %
