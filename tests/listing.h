@@ -389,10 +389,17 @@ static void say_stale(const setting *w, strbuf *out) {
   sb_fmt(out, "%sschedule=%s", out->n ? " " : "", rows[pick(&own, COUNT_OF(rows))]);
 }
 
+// And orders of places, of plans that have two.
+static void say_places(const setting *w, strbuf *out) {
+  u64 own = hash_u64(w->rng, 3);
+  if (strstr(sb_str(out), "pp=2 ") && !strstr(sb_str(out), "places=") && chance(&own, 4))
+    sb_put(out, " places=2/1");
+}
+
 static bool random_line(setting *w, listing *l) {
   strbuf b = {.a = w->a};
   (chance(&w->rng, 3) ? chunked_line : any_line)(w, &b);
-  say_sync(w, &b), say_stale(w, &b);
+  say_sync(w, &b), say_stale(w, &b), say_places(w, &b);
   l->line = sb_str(&b);
   const bool ok = strategy_parse(w->c, w->a, l->line, &l->o.space);
   diag_clear(w->c);

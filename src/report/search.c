@@ -303,7 +303,8 @@ static int by_behind(const void *a, const void *b) {
   if (!x->best != !y->best) return x->best ? -1 : 1;
   if (!least_x != !least_y) return least_x ? -1 : 1;
   if (least_x != least_y) return least_x < least_y ? -1 : 1;
-  return 0;
+  if (x->applies != y->applies) return x->applies ? -1 : 1;
+  return choice_compare(x->value, y->value);
 }
 
 // "1.04x"; "1.02x to 1.04x" where plans that were ruled out may be faster than the one that is known.
@@ -316,7 +317,6 @@ static const char *behind(arena *a, const search_family *f, i64 best_ps) {
   return known      ? known
          : least    ? arena_printf(a, "%s or more", least)
          : f->large ? "too large"
-         : f->equal ? "the same plans as others"
                     : "impossible";
 }
 

@@ -2,7 +2,8 @@
 //
 // Idea: what a search knows of its points says it: the best plan of a value that was simulated, and the least bound of
 // those of it that were ruled out. Only these bounds are worked out further, until the least is one of work: then it
-// does not depend on which points a search, or a part of one, came to first.
+// does not depend on which points a search, or a part of one, came to first. A program that several values make is one
+// point, and of the families of them all.
 #include "search/internal.h"
 #include <stdlib.h>
 
@@ -36,6 +37,31 @@ static int by_value(const void *a, const void *b) {
   return choice_compare(x->value, y->value);
 }
 
+// The point that has the plan of another one, as screening found it.
+static const search_point *first_of(const search_result *r, const search_point *p) {
+  while (p->same_as) p = &r->point[p->same_as - 1];
+  return p;
+}
+
+static void add_also(arena *a, search_point *p, u32 family) {
+  for (u32 k = 0; k < p->nalso; k++)
+    if (p->also[k] == family) return;
+  u32 *v = NEWN(a, u32, p->nalso + 1);
+  if (p->nalso) memcpy(v, p->also, p->nalso * sizeof *v);
+  v[p->nalso++] = family, p->also = v;
+}
+
+static void find_also(arena *a, const search_opts *o, search_result *r, choice_id id) {
+  u32 last = 0, other = 0;
+  for (u32 i = 0; i < r->npoints && r->nfamilies; i++) {
+    if (!r->point[i].same_as) continue;
+    search_point *p = &r->point[first_of(r, &r->point[i]) - r->point];
+    const search_family *own = family_of(r, id, &p->s, o->train, &last),
+                        *also = family_of(r, id, &r->point[i].s, o->train, &other);
+    if (also && also != own) add_also(a, p, (u32)(also - r->family));
+  }
+}
+
 void families_find(arena *a, const search_opts *o, search_result *r) {
   r->family = NULL, r->nfamilies = 0;
   for (u32 k = 0; k < COUNT_OF(rows); k++) {
@@ -51,6 +77,7 @@ void families_find(arena *a, const search_opts *o, search_result *r) {
     if (r->nfamilies - first < 2) r->nfamilies = first; // nothing to compare
   }
   if (r->nfamilies) qsort(r->family, r->nfamilies, sizeof *r->family, by_value);
+  for (u32 k = 0; k < COUNT_OF(rows); k++) find_also(a, o, r, rows[k]);
 }
 
 static void at_least(search_family *f, i64 bound_ps) {
@@ -65,10 +92,12 @@ void families_bound(search *s, i64 (*least)(search *s, search_point **v, u32 n))
   u32 last[COUNT_OF(rows)] = {0};
   for (u32 i = 0; i < r->npoints; i++) {
     search_point *p = &r->point[i];
-    for (u32 k = 0; k < COUNT_OF(rows) && p->state == SEARCH_BOUND_TIME && !p->applied; k++) {
+    if (p->state != SEARCH_BOUND_TIME || p->applied) continue;
+    for (u32 k = 0; k < COUNT_OF(rows); k++) {
       const search_family *f = family_of(r, rows[k], &p->s, s->o->train, &last[k]);
       if (f) *vec_push(s->a, &of[f - r->family]) = p;
     }
+    for (u32 k = 0; k < p->nalso; k++) *vec_push(s->a, &of[p->also[k]]) = p;
   }
   for (u32 k = 0; k < r->nfamilies; k++)
     if (of[k].n) at_least(&r->family[k], least(s, of[k].v, of[k].n));
@@ -78,9 +107,9 @@ static void count(search_family *f, const search_point *p) { // points are count
   f->fit += p->state == SEARCH_RAN;
   f->large += p->state == SEARCH_BOUND_MEMORY || p->state == SEARCH_OVER_MEMORY;
   f->slow += p->state == SEARCH_BOUND_TIME;
-  f->equal += p->state == SEARCH_EQUAL && !p->applied;
   if (p->state == SEARCH_BOUND_TIME && p->applied) at_least(f, p->work_ps);
-  if (p->state == SEARCH_RAN && !f->best) f->best = &p->s, f->time_ps = p->time_ps;
+  if (p->state == SEARCH_RAN && (!f->best || p->time_ps < f->time_ps))
+    f->best = &p->s, f->time_ps = p->time_ps;
 }
 
 void families_count(const search_opts *o, search_result *r, u32 n, const search_point *point) {
@@ -91,6 +120,8 @@ void families_count(const search_opts *o, search_result *r, u32 n, const search_
       if (f) count(f, &point[i]);
     }
   }
+  for (u32 i = 0; i < n; i++)
+    for (u32 k = 0; k < point[i].nalso; k++) count(&r->family[point[i].also[k]], &point[i]);
 }
 
 // ---- of parts -------------------------------------------------------------------------------------------------

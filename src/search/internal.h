@@ -95,7 +95,7 @@ typedef struct {
   bool text; // a JSON string; else a number or a truth
 } shared_row;
 extern const shared_row shared_rows[SHARED_COUNT];
-enum { PART_FORM = 3, PARTS_MOST = 1 << 20 };
+enum { PART_FORM = 4, PARTS_MOST = 1 << 20 };
 extern const char *const part_states[SEARCH_STATES]; // of points in files; NULL: such points are in none
 void part_end(strbuf *b);                            // the last member of a file: the checksum of what b has
 

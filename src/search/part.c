@@ -168,6 +168,8 @@ static void put_point(const search_point *x, strbuf *b) {
   put_strategy(b, "strategy", &x->s);
   sb_fmt(b, ", \"bound_ps\": %lld, \"work_ps\": %lld, \"state\": \"%s\"", (long long)x->bound_ps,
          (long long)x->work_ps, part_states[x->state]);
+  for (u32 k = 0; k < x->nalso; k++)
+    sb_fmt(b, "%s%u%s", k ? ", " : ", \"also\": [", x->also[k], k + 1 < x->nalso ? "" : "]");
   if (x->state == SEARCH_IMPOSSIBLE) {
     sb_put(b, ", \"reason\": ");
     sb_json_str(b, x->why);
@@ -190,8 +192,8 @@ static void put_families(const search_result *r, strbuf *b) {
     choice_print(f->of, f->value, &word);
     sb_fmt(b, "%s\n    {\"choice\": \"%s\", \"value\": ", i ? "," : "[", choice_get(f->of)->name);
     sb_json_str(b, sb_str(&word));
-    sb_fmt(b, ", \"applies\": %d, \"too_large\": %u, \"too_slow\": %u, \"equal\": %u, \"bound_ps\": %lld}",
-           f->applies, f->large, f->slow, f->equal, (long long)f->bound_ps);
+    sb_fmt(b, ", \"applies\": %d, \"too_large\": %u, \"too_slow\": %u, \"bound_ps\": %lld}", f->applies,
+           f->large, f->slow, (long long)f->bound_ps);
   }
   sb_put(b, r->nfamilies ? "\n  ]" : "[]");
 }

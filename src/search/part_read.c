@@ -37,15 +37,19 @@ static const ynode *get(reader *r, const ynode *y, const char *key, int kind) {
   return v;
 }
 
-static i64 number(reader *r, const ynode *y, const char *key, i64 least, i64 most) {
-  const ynode *v = get(r, y, key, Y_SCALAR);
+static i64 number_of(reader *r, const ynode *v, const char *key, i64 least, i64 most) {
   char *end;
-  if (!v) return least;
   errno = 0;
-  long long x = strtoll(v->str, &end, 10);
-  if (end != v->str && !*end && !errno && x >= least && x <= most && !v->quoted) return x;
+  long long x = v->kind == Y_SCALAR ? strtoll(v->str, &end, 10) : 0;
+  if (v->kind == Y_SCALAR && end != v->str && !*end && !errno && x >= least && x <= most && !v->quoted)
+    return x;
   bad(r, v, "`%s` is not a number from %lld to %lld", key, (long long)least, (long long)most);
   return least;
+}
+
+static i64 number(reader *r, const ynode *y, const char *key, i64 least, i64 most) {
+  const ynode *v = get(r, y, key, Y_SCALAR);
+  return v ? number_of(r, v, key, least, most) : least;
 }
 
 static double share(reader *r, const ynode *y, const char *key) {
@@ -133,7 +137,16 @@ static void read_reasons(reader *r, const ynode *y, search_result *x) {
 }
 
 // ---- points -----------------------------------------------------------------------------------------------
-static void read_point(reader *r, const ynode *y, search_point *p) {
+// Families of points that are equal to it.
+static void read_also(reader *r, const ynode *y, u32 nfamilies, search_point *p) {
+  if (!yaml_get(y, "also")) return;
+  const ynode *v = get(r, y, "also", Y_SEQ);
+  u32 *also = NEWN(r->a, u32, v ? v->n + 1 : 1);
+  for (u32 k = 0; v && k < v->n; k++) also[k] = (u32)number_of(r, v->item[k], "also", 0, (i64)nfamilies - 1);
+  if (v && !r->failed) p->also = also, p->nalso = v->n;
+}
+
+static void read_point(reader *r, const ynode *y, u32 nfamilies, search_point *p) {
   const char *state = string(r, y, "state");
   p->s = line(r, y, "strategy");
   p->applied = true, p->stands = 1;
@@ -142,6 +155,7 @@ static void read_point(reader *r, const ynode *y, search_point *p) {
   for (u32 k = 0; k < SEARCH_STATES; k++)
     if (part_states[k] && !strcmp(state, part_states[k])) p->state = (search_state)k;
   if (p->state == SEARCH_OPEN) bad(r, y, "unknown state '%s'", state);
+  read_also(r, y, nfamilies, p);
   if (p->state == SEARCH_IMPOSSIBLE) p->why = string(r, y, "reason");
   if (p->state != SEARCH_RAN && p->state != SEARCH_OVER_MEMORY) return;
   p->time_ps = number(r, y, "period_ps", 0, INT64_MAX);
@@ -197,7 +211,6 @@ static void read_families(reader *r, const ynode *y, search_result *x) {
     f->applies = number(r, e, "applies", 0, 1);
     f->large = (u32)number(r, e, "too_large", 0, x->space);
     f->slow = (u32)number(r, e, "too_slow", 0, x->space);
-    f->equal = (u32)number(r, e, "equal", 0, x->space);
     f->bound_ps = number(r, e, "bound_ps", 0, INT64_MAX);
   }
 }
@@ -210,7 +223,7 @@ static void read_points(reader *r, const ynode *y, search_result *x) {
     bad(r, v, "%u plans listed, but of %u in this part %u were ruled out by time", v->n, x->dealt, slow);
   x->point = ZNEWN(r->a, search_point, v->n + 1);
   x->npoints = v->n;
-  for (u32 i = 0; i < v->n && !r->failed; i++) read_point(r, v->item[i], &x->point[i]);
+  for (u32 i = 0; i < v->n && !r->failed; i++) read_point(r, v->item[i], x->nfamilies, &x->point[i]);
 }
 
 // ---- the file ---------------------------------------------------------------------------------------------

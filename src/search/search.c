@@ -165,13 +165,17 @@ static void find_equal(search *s) {
     u32 first = 0, it = 0;
     if (hmap_next(&by_plan, v[i].plan, &it, &first)) {
       equals(s, p, &s->r->point[first].s, NULL);
+      p->same_as = first + 1;
       continue;
     }
     hmap_add(s->a, &by_plan, v[i].plan, v[i].index);
     if (states || p->s.zero.n != 1) continue;
     strategy less = p->s;
     less.zero.n = 0;
-    if (search_find(s, &less)) equals(s, p, &less, "the optimizer has no states");
+    const search_point *same = search_find(s, &less);
+    if (!same) continue;
+    equals(s, p, &less, "the optimizer has no states");
+    p->same_as = (u32)(same - s->r->point) + 1;
   }
 }
 

@@ -64,6 +64,9 @@ typedef struct {
   double utilisation, bubble,
       comm; // of one step alone, mean over ranks: computing; neither; communication that holds up computing
   u64 plan; // plan_hash; 0 where there is none
+  u32 same_as; // number from 1 of the point that has its plan, until points are ranked; 0: it is the first that has it
+  u32 nalso; // families (below) of points with its plan that it is not of
+  const u32 *also;
   u32 same_zero;   // the level of ZeRO that is the same program; its own if there is none lower
   const char *why; // of those that are impossible or equal to another: the reason; in `a`
   u16 why_id;      // its diagnostic, where this part of the search found it
@@ -81,9 +84,8 @@ typedef struct {
   choice_id of;
   bool applies; // false: those in which it cannot be chosen
   choice_value value;
-  u32 fit, large, slow; // simulated, and they fit; too large; too slow, by their bounds
-  u32 equal;            // the same programs as points of other values, or of this one
-  const strategy *best; // the fastest that was simulated and fits; NULL: none
+  u32 fit, large, slow; // programs: simulated, and they fit; too large; too slow, by their bounds
+  const strategy *best; // the fastest that was simulated and fits, maybe said by another value; NULL: none
   i64 time_ps;          // of it
   i64 bound_ps;         // none of the slow ones takes less, nor less than last_ps; 0: there are none
 } search_family;

@@ -264,21 +264,30 @@ static void check_one_device(const listing *l, const search_result *r) {
   dear_devices += faster;
 }
 
-// Of every value of schedule and coshard: the best of all its plans by brute force, but for those that are equal to others.
+// The point whose program it has, in the end.
+static const search_point *program_of(const listing *l, const search_result *r, const search_point *p) {
+  for (u32 n = 0; n < 5 && p && p->state == SEARCH_EQUAL; n++) p = same_as(l, r, p);
+  return p;
+}
+
+// Of every value of schedule and coshard: the best of all its plans by brute force, whichever value says the same program.
 static u32 families, known, bounded;
 static void check_families(const listing *l, const search_result *r) {
   for (u32 k = 0; k < r->nfamilies; k++) {
     const search_family *f = &r->family[k];
     const i64 limit = l->o.memory_bytes, slow = MAX(f->bound_ps, r->last_ps);
     i64 best = 0;
-    u32 plans = 0;
+    u32 plans = 0, nseen = 0;
+    const search_point **seen = NEWN(l->w->a, const search_point *, r->npoints + 1);
     for (u32 i = 0; i < r->npoints; i++) {
-      const search_point *p = &r->point[i];
+      const search_point *p = &r->point[i], *to = program_of(l, r, p);
+      u32 before = 0;
       const bool applies = choice_applies(f->of, &p->s, l->o.train);
       if (applies != f->applies || (applies && !choice_same(p->s.of[f->of], f->value))) continue;
       const truth *t = find_truth(l->w, &p->s);
-      plans += p->state != SEARCH_EQUAL && p->state != SEARCH_IMPOSSIBLE;
-      if (p->state == SEARCH_EQUAL || !t || !t->possible || (limit >= 0 && t->peak_bytes > limit)) continue;
+      while (before < nseen && seen[before] != to) before++;
+      if (before == nseen) seen[nseen++] = to, plans += to && to->state != SEARCH_IMPOSSIBLE;
+      if (!t || !t->possible || (limit >= 0 && t->peak_bytes > limit)) continue;
       if (!best || t->time_ps < best) best = t->time_ps;
     }
     const char *name = arena_printf(l->w->a, "%s, %s %u", told(l), choice_get(f->of)->name, f->value.n);
@@ -335,7 +344,7 @@ static void random_limit(listing *l) {
 static void check_search(setting *w) {
   listing l;
   search_result r;
-  do { diag_clear(w->c); } while (!random_search(w, &l) || (!all_used(&l) && !chance(&w->rng, 40)));
+  do { diag_clear(w->c); } while (!random_search(w, &l) || (!all_used(&l) && !chance(&w->rng, 60)));
   if (getenv("SEED")) printf("%s: %u points\n", told(&l), l.v.n);
   if (!all_used(&l)) {
     CHECK_MSG(!search_run(w->c, w->a, w->src, w->m, &w->costs, &l.o, &r), "%s", told(&l));

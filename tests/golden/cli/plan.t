@@ -233,6 +233,7 @@ schedule=zb-h2                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-h2           1
 schedule=zb-2p                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-2p           14.38 ms  1.00x
 schedule=dualpipev             2  dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev   14.41 ms  1.00x
 schedule=zb-h1                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-h1           14.76 ms  1.03x
+schedule=zb-1p                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-h1           14.76 ms  1.03x
 schedule=zb-v                  2  dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v        15.01 ms  1.04x
 schedule=zb-v-half             2  dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v-half   15.44 ms  1.07x
 schedule=zb-v-min              2  dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v-min    15.61 ms  1.09x
@@ -244,7 +245,6 @@ schedule=interleaved           2  dp=1 tp=1 pp=4 mb=8 schedule=interleaved     1
 schedule=bfs                   2  dp=1 tp=1 pp=4 mb=8 schedule=bfs             19.17 ms  1.33x
 schedule=chimera               2  dp=1 tp=1 pp=4 mb=8 schedule=chimera         20.69 ms  1.44x
 schedule=gems                  2  dp=1 tp=1 pp=4 mb=8 schedule=gems            48.54 ms  3.38x
-schedule=zb-1p                 0                                                         the same plans as others
 schedule=interlaced            0                                                         impossible
 schedule=interlaced-block      0                                                         impossible
 schedule=3f1b                  0                                                         impossible

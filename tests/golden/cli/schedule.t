@@ -429,7 +429,7 @@ step          training
 value                      plans  best known                                             time  behind
 schedule=1f1b                  2  dp=1 tp=1 pp=4 mb=4                                12.94 ms  1.00x
 schedule=examples/zbv.csv      1  dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv  15.01 ms  1.16x
-schedule=same.csv              0                                                               the same plans as others
+schedule=same.csv              1  dp=1 tp=1 pp=4 mb=8                                19.17 ms  1.48x
 
 winner       dp=1 tp=1 pp=4 mb=4
              computes 59.3 % of the time, communicates 0.0 %, idles 40.7 %; MFU 15.8 %; needs 5.47 MiB of 3.60 GiB
