@@ -26,7 +26,7 @@ static const char *answer(heddle_search *f, const heddle_search_questions *q, he
   report_search(r, a, &f->about, &f->so, &f->r);
   if (q->why) report_why(r, a, &w, &f->r);
   if (w.winner.has_path) report_help(r, &w.winner.path, w.winner.r.makespan_ps);
-  if (q->what_if) report_what_if(r, a, what, n, &f->r);
+  if (q->what_if) report_what_if(r, a, &f->so, what, n, &f->r);
   return rendered(a, r, format);
 }
 const char *heddle_search_answer(heddle_search *f, const heddle_search_questions *q, heddle_format format) {

@@ -51,7 +51,7 @@ static void put_rows(report *r, arena *a, const prog *src, const search_auto *s)
 }
 
 static void put_plans(report *r, arena *a, const search_opts *o, const search_auto *s) {
-  static const column cols[] = {{"plan", ""},       {"strategy", "strategy"},     {"time_ps", "time"},
+  static const column cols[] = {{"plan", ""},       {"strategy", "strategy"},     STEP_COLUMNS("time"),
                                 {"times_best", ""}, {"samples_per_s", "samples"}, {"peak_bytes", "memory"}};
   report_table(r, "plans", cols, COUNT_OF(cols));
   const double best = (double)s->time_ps;
@@ -59,17 +59,18 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_au
   const struct {
     const char *what;
     const strategy *s;
-    i64 ps, bytes;
+    i64 ps, alone_ps, bytes;
     bool there;
-  } v[] = {{s->automatic ? "automatic" : "answer", &s->s, s->time_ps, s->peak_bytes, true},
-           {"hybrid, same degrees", &s->same.s, s->same.time_ps, s->same.peak_bytes, s->has_same},
+  } v[] = {{s->automatic ? "automatic" : "answer", &s->s, s->time_ps, s->alone_ps, s->peak_bytes, true},
+           {"hybrid, same degrees", &s->same.s, s->same.time_ps, s->same.alone_ps, s->same.peak_bytes,
+            s->has_same},
            {"hybrid, any degrees", hybrid ? &hybrid->s : NULL, hybrid ? hybrid->time_ps : 0,
-            hybrid ? hybrid->peak_bytes : 0, hybrid != NULL}};
+            hybrid ? hybrid->alone_ps : 0, hybrid ? hybrid->peak_bytes : 0, hybrid != NULL}};
   for (u32 k = 0; k < COUNT_OF(v); k++) {
     if (!v[k].there) continue;
     report_row(
-        r, (cell[]){cell_text(v[k].what), cell_text(strategy_str(a, v[k].s)), cell_i(CELL_PS, v[k].ps),
-                    cell_x(CELL_TIMES, (double)v[k].ps / best),
+        r, (cell[]){cell_text(v[k].what), cell_text(strategy_str(a, v[k].s)),
+                    STEP_CELLS(o->train, v[k].ps, v[k].alone_ps), cell_x(CELL_TIMES, (double)v[k].ps / best),
                     o->batch ? cell_x(CELL_PER_S, (double)o->batch / ((double)v[k].ps * 1e-12)) : cell_none(),
                     cell_i(CELL_BYTES, v[k].bytes)});
   }

@@ -25,6 +25,14 @@ void report_kinds(report *r, const plan_kind *v, u32 n);
 // schedule.c: "0 7", the stages that run something on a place, and how many
 const char *stages_on(arena *a, const sched *s, u32 place, u32 *count);
 
+// A step: `time_ps`, of one alone, `period_ps`, of training, of steps that follow each other, and a column of text: the one by
+// which plans are ranked, time_ps of a search_point.
+#define STEP_COLUMNS(title)                                                                                  \
+  {"time_ps", NULL}, {"period_ps", NULL}, { NULL, title }
+#define STEP_CELLS(train, ranked_ps, alone_ps)                                                               \
+  cell_some(alone_ps), cell_some((train) ? (ranked_ps) : 0), cell_some(ranked_ps)
+static inline cell cell_some(i64 ps) { return ps ? cell_i(CELL_PS, ps) : cell_none(); }
+
 // replicas.c: which replicas of different make-up a search tried
 void report_replicas_tried(report *r, arena *a, const search_opts *o, const search_result *s);
 

@@ -54,7 +54,7 @@ static u32 all_tried(arena *a, const search_result *s, tried **out) {
 void report_replicas_tried(report *r, arena *a, const search_opts *o, const search_result *s) {
   enum { SHOWN = 5 };
   static const column all[] = {{"replicas", "replicas tried"}, {"plans", "plans"},
-                               {"simulated", "simulated"},     {"time_ps", "best"},
+                               {"simulated", "simulated"},     STEP_COLUMNS("best"),
                                {"bound_ps", "at least"},       {"reason", "why not"}};
   tried *v;
   const u32 n = all_tried(a, s, &v);
@@ -76,7 +76,7 @@ void report_replicas_tried(report *r, arena *a, const search_opts *o, const sear
     choice_print(CHOICE_replicas, x->is, &name);
     report_row(r,
                (cell[]){cell_text(sb_str(&name)), cell_i(CELL_INT, x->plans), cell_i(CELL_INT, x->simulated),
-                        x->top->time_ps ? cell_i(CELL_PS, x->top->time_ps) : cell_none(),
+                        STEP_CELLS(o->train, x->top->time_ps, x->top->alone_ps),
                         x->bound_ps ? cell_i(CELL_PS, x->bound_ps) : cell_none(),
                         cell_text(reason(a, s, x->top))});
   }

@@ -117,7 +117,8 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
                  const search_auto *s);
 // Why not a plan, and on other machines (why.c).
 void report_why(report *r, arena *a, const search_why *w, const search_result *s);
-void report_what_if(report *r, arena *a, const search_what_if *v, u32 n, const search_result *s);
+void report_what_if(report *r, arena *a, const search_opts *o, const search_what_if *v, u32 n,
+                    const search_result *s);
 // A schedule and its times by REPORT_COSTS (schedule.c).
 extern const u32 REPORT_COSTS[TASK_KINDS]; // F 1, B 2
 void report_schedule(report *r, arena *a, const sched *s, const sched_times *t, const char *name,

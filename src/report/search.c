@@ -255,11 +255,16 @@ static cell choice_cell(arena *a, choice_id id, const strategy *s, bool train) {
 }
 
 static void put_plans(report *r, arena *a, const search_opts *o, const search_result *s) {
-  static const column after[] = {
-      {"strategy", NULL},       {"state", NULL},       {"time_ps", NULL},
-      {"period_ps", NULL},      {"times_best", ""},    {"samples_per_s", "samples"},
-      {"peak_bytes", "memory"}, {"utilisation", NULL}, {"communication", NULL},
-      {"limit", NULL},          {NULL, "limited by"}};
+  static const column after[] = {{"strategy", NULL},
+                                 {"state", NULL},
+                                 STEP_COLUMNS("time"),
+                                 {"times_best", ""},
+                                 {"samples_per_s", "samples"},
+                                 {"peak_bytes", "memory"},
+                                 {"utilisation", NULL},
+                                 {"communication", NULL},
+                                 {"limit", NULL},
+                                 {NULL, "limited by"}};
   const u32 n = rows_of(o, s);
   column *cols = NEWN(a, column, 1 + CHOICE_COUNT + COUNT_OF(after));
   u32 ncols = 0;
@@ -269,7 +274,6 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_re
     if (row->title) cols[ncols++] = (column){row->name, is_shown(s, n, (choice_id)k) ? row->title : NULL};
   }
   for (u32 k = 0; k < COUNT_OF(after); k++) cols[ncols++] = after[k];
-  cols[ncols - COUNT_OF(after) + (o->train ? 3 : 2)].title = "time";
   report_table(r, "plans", cols, ncols);
   cell *v = NEWN(a, cell, ncols);
   for (u32 i = 0; i < n; i++) {
@@ -281,8 +285,8 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_re
       if (choice_get((choice_id)id)->title) v[k++] = choice_cell(a, (choice_id)id, &at->s, o->train);
     v[k++] = cell_text(strategy_str(a, &at->s));
     v[k++] = cell_text(state_name(at));
-    v[k++] = cell_i(CELL_PS, at->alone_ps);
-    v[k++] = o->train ? cell_i(CELL_PS, at->time_ps) : cell_none();
+    const cell step[] = {STEP_CELLS(o->train, at->time_ps, at->alone_ps)};
+    for (u32 j = 0; j < COUNT_OF(step); j++) v[k++] = step[j];
     v[k++] = cell_x(CELL_TIMES, (double)at->time_ps / best);
     v[k++] = s->batch ? cell_x(CELL_PER_S, (double)s->batch / seconds) : cell_none();
     v[k++] = cell_i(CELL_BYTES, at->peak_bytes);
@@ -314,17 +318,14 @@ static const char *behind(arena *a, const search_family *f, i64 best_ps) {
                  f->bound_ps ? text_of(a, cell_x(CELL_TIMES, (double)f->bound_ps / (double)best_ps)) : NULL;
   if (known && least && f->bound_ps < f->time_ps && strcmp(known, least))
     return arena_printf(a, "%s to %s", least, known);
-  return known      ? known
-         : least    ? arena_printf(a, "%s or more", least)
-         : f->large ? "too large"
-                    : "impossible";
+  return known ? known : least ? arena_printf(a, "%s or more", least) : f->large ? "too large" : "impossible";
 }
 
-static void put_families(report *r, arena *a, const search_result *s) {
+static void put_families(report *r, arena *a, const search_opts *o, const search_result *s) {
   static const column columns[] = {
-      {"choice", NULL},    {"value", NULL},      {NULL, "value"},    {"plans", "plans"},
-      {"fit", NULL},       {"too_large", NULL},  {"too_slow", NULL}, {"strategy", "best known"},
-      {"time_ps", "time"}, {"times_best", NULL}, {"bound_ps", NULL}, {NULL, "behind"}};
+      {"choice", NULL},     {"value", NULL},      {NULL, "value"},    {"plans", "plans"},
+      {"fit", NULL},        {"too_large", NULL},  {"too_slow", NULL}, {"strategy", "best known"},
+      STEP_COLUMNS("time"), {"times_best", NULL}, {"bound_ps", NULL}, {NULL, "behind"}};
   search_family *v = NEWN(a, search_family, s->nfamilies + 1);
   if (s->nfamilies) memcpy(v, s->family, s->nfamilies * sizeof *v);
   for (u32 k = 0; k < s->nfamilies; k++) // what is too slow takes longer than all that is kept
@@ -343,7 +344,7 @@ static void put_families(report *r, arena *a, const search_result *s) {
                  cell_text(f->applies ? sb_str(&said) : none), cell_i(CELL_INT, f->fit + f->large + f->slow),
                  cell_i(CELL_INT, f->fit), cell_i(CELL_INT, f->large), cell_i(CELL_INT, f->slow),
                  f->best ? cell_text(strategy_str(a, f->best)) : cell_none(),
-                 f->best ? cell_i(CELL_PS, f->time_ps) : cell_none(),
+                 STEP_CELLS(o->train, f->best ? f->time_ps : 0, f->best ? f->alone_ps : 0),
                  f->best ? cell_x(CELL_TIMES, (double)f->time_ps / (double)best) : cell_none(),
                  f->bound_ps ? cell_i(CELL_PS, f->bound_ps) : cell_none(), cell_text(behind(a, f, best))});
   }
@@ -398,7 +399,7 @@ void report_search(report *r, arena *a, const search_about *about, const search_
   report_gap(r);
   put_plans(r, a, o, s);
   report_gap(r);
-  put_families(r, a, s);
+  put_families(r, a, o, s);
   if (about->nmeasured) put_measured(r, a, about, s);
   put_why(r, a, about, s);
   if (s->one_device_ps) report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device_ps));

@@ -1,5 +1,5 @@
 // why.c - why not a plan: beside the winner, row by row; and what other machines would give.
-#include "report/report.h"
+#include "report/internal.h"
 #include <stdlib.h>
 
 static const char *text_of(arena *a, cell x) {
@@ -70,10 +70,10 @@ static i64 *whole_ps(arena *a, const rows *x, u32 side) {
   u32 n = 0;
   for (u32 k = 0; k < x->v.n; k++) {
     const row *v = &x->v.v[k];
-    const bool part = v->order < ORDER_STEP;
-    out[k] = (i64)(v->of[side] + (part ? 0 : 0.5));
-    left += part ? -out[k] : v->order == ORDER_STEP ? out[k] : 0;
-    n += part;
+    const bool inside = v->order < ORDER_STEP;
+    out[k] = (i64)(v->of[side] + (inside ? 0 : 0.5));
+    left += inside ? -out[k] : v->order == ORDER_STEP ? out[k] : 0;
+    n += inside;
   }
   bool *up = ZNEWN(a, bool, x->v.n + 1);
   for (left = left < 0 || left > n ? 0 : left; left;
@@ -271,25 +271,26 @@ void report_why(report *r, arena *a, const search_why *w, const search_result *s
 }
 
 // ---- what if --------------------------------------------------------------------------------------------
-void report_what_if(report *r, arena *a, const search_what_if *v, u32 n, const search_result *s) {
+void report_what_if(report *r, arena *a, const search_opts *o, const search_what_if *v, u32 n,
+                    const search_result *s) {
   static const column cols[] = {{"what", "what if"},      {"strategy", NULL},           {"reason", NULL},
-                                {NULL, "best plan"},      {"time_ps", "time"},          {"speedup", "faster"},
+                                {NULL, "best plan"},      STEP_COLUMNS("time"),         {"speedup", "faster"},
                                 {"peak_bytes", "memory"}, {"memory_limit_bytes", NULL}, {"ranks", NULL}};
   const search_point *w = &s->point[0];
   const char *now = strategy_str(a, &w->s);
   report_gap(r);
   report_table(r, "what_if", cols, COUNT_OF(cols));
-  report_row(r,
-             (cell[]){cell_text("as it is"), cell_text(now), cell_none(), cell_text(now),
-                      cell_i(CELL_PS, w->time_ps), cell_x(CELL_TIMES, 1), cell_i(CELL_BYTES, w->peak_bytes),
-                      cell_i(CELL_BYTES, s->memory_bytes), cell_i(CELL_INT, (i64)strategy_ranks(&w->s))});
+  report_row(r, (cell[]){cell_text("as it is"), cell_text(now), cell_none(), cell_text(now),
+                         STEP_CELLS(o->train, w->time_ps, w->alone_ps), cell_x(CELL_TIMES, 1),
+                         cell_i(CELL_BYTES, w->peak_bytes), cell_i(CELL_BYTES, s->memory_bytes),
+                         cell_i(CELL_INT, (i64)strategy_ranks(&w->s))});
   for (u32 i = 0; i < n; i++) {
     const search_what_if *x = &v[i];
     const char *name = x->found ? strategy_str(a, &x->s) : NULL;
     const double times = x->found ? (double)w->time_ps / (double)x->time_ps : 0;
     report_row(r, (cell[]){cell_text(x->what), cell_text(name), cell_text(x->why),
                            cell_text(name ? name : arena_printf(a, "none: %s", x->why)),
-                           name ? cell_i(CELL_PS, x->time_ps) : cell_none(),
+                           STEP_CELLS(o->train, name ? x->time_ps : 0, name ? x->alone_ps : 0),
                            name ? cell_x(CELL_TIMES, times) : cell_none(),
                            name ? cell_i(CELL_BYTES, x->peak_bytes) : cell_none(),
                            cell_i(CELL_BYTES, x->memory_bytes), cell_i(CELL_INT, x->ranks)});

@@ -109,7 +109,7 @@ static void count(search_family *f, const search_point *p) { // points are count
   f->slow += p->state == SEARCH_BOUND_TIME;
   if (p->state == SEARCH_BOUND_TIME && p->applied) at_least(f, p->work_ps);
   if (p->state == SEARCH_RAN && (!f->best || p->time_ps < f->time_ps))
-    f->best = &p->s, f->time_ps = p->time_ps;
+    f->best = &p->s, f->time_ps = p->time_ps, f->alone_ps = p->alone_ps;
 }
 
 void families_count(const search_opts *o, search_result *r, u32 n, const search_point *point) {

@@ -84,10 +84,10 @@ typedef struct {
   choice_id of;
   bool applies; // false: those in which it cannot be chosen
   choice_value value;
-  u32 fit, large, slow; // programs: simulated, and they fit; too large; too slow, by their bounds
-  const strategy *best; // the fastest that was simulated and fits, maybe said by another value; NULL: none
-  i64 time_ps;          // of it
-  i64 bound_ps;         // none of the slow ones takes less, nor less than last_ps; 0: there are none
+  u32 fit, large, slow;  // programs: simulated, and they fit; too large; too slow, by their bounds
+  const strategy *best;  // the fastest that was simulated and fits, maybe said by another value; NULL: none
+  i64 time_ps, alone_ps; // of it, as of a point
+  i64 bound_ps;          // none of the slow ones takes less, nor less than last_ps; 0: there are none
 } search_family;
 typedef struct {
   u32 space;           // how many points there are
@@ -196,7 +196,7 @@ typedef struct {
   bool found;
   const char *why; // it was not: the reason
   strategy s;
-  i64 time_ps, peak_bytes;
+  i64 time_ps, alone_ps, peak_bytes;
 } search_what_if;
 enum { WHAT_IF_MOST = 8 };
 u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,

@@ -12,7 +12,8 @@ static void again(ctx *c, arena *keep, const prog *src, const machine *m, const 
   out->found = search_run(c, a, src, m, costs, &one, &r);
   if (out->found) {
     out->s = r.point[0].s;
-    out->time_ps = r.point[0].time_ps, out->peak_bytes = r.point[0].peak_bytes;
+    out->time_ps = r.point[0].time_ps, out->alone_ps = r.point[0].alone_ps;
+    out->peak_bytes = r.point[0].peak_bytes;
   }
   const char *why = r.nreasons ? r.reason[0].why : diag_count(c) > before ? diag_get(c, before).message : "";
   if (!out->found) out->why = arena_strdup(keep, why);
@@ -24,7 +25,8 @@ static void again(ctx *c, arena *keep, const prog *src, const machine *m, const 
 static void keep_if_faster(const search_result *r, search_what_if *out) {
   const search_point *was = &r->point[0];
   if (!r->nfit || !out->found || out->time_ps <= was->time_ps) return;
-  out->s = was->s, out->time_ps = was->time_ps, out->peak_bytes = was->peak_bytes;
+  out->s = was->s, out->time_ps = was->time_ps, out->alone_ps = was->alone_ps,
+  out->peak_bytes = was->peak_bytes;
 }
 
 // The same search without the nodes of one kind of device after the other.

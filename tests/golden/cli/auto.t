@@ -65,9 +65,9 @@ $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy
   "train": true,
   "automatic": false,
   "plans": [
-    {"plan": "answer", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072},
-    {"plan": "hybrid, same degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072},
-    {"plan": "hybrid, any degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072}
+    {"plan": "answer", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "period_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072},
+    {"plan": "hybrid, same degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "period_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072},
+    {"plan": "hybrid, any degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "period_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072}
   ],
   "split_by": null,
   "hybrids": 12,
@@ -537,3 +537,9 @@ automatic             dp=1 tp=2 pp=2 mb=2  2.679 ms  1.00x  2,986/s  2.73 MiB
 automatic             dp=1 tp=2 pp=2 mb=2 layers=whale  2.679 ms  1.00x  2,986/s  2.73 MiB
 automatic             dp=1 tp=2 pp=2 mb=2 layers=2/2   2.679 ms  1.00x  2,986/s  2.73 MiB
 automatic             dp=1 tp=2 pp=2 mb=2 layers=1/3  3.021 ms  1.00x  2,649/s  2.35 MiB
+## One key, one meaning: `time_ps` is of one step alone and `period_ps` of steps that follow each other, in every table as `sim` has them.
+$ set -- gpt2:layers=4,hidden=256,heads=8,vocab=1000 --batch 8 --seq 64 --train --optimizer adam --machine '1x4 v100' --json; step() { grep -oE '"(time|period)_ps": [0-9]+' | paste -sd ' ' | grep -oE '"time_ps": [0-9]+ "period_ps": [0-9]+|"period_ps": [0-9]+ "time_ps": [0-9]+' | sort | uniq -c; }; heddle sim "$@" --strategy 'dp=2 pp=2 mb=4' | step; heddle plan "$@" --auto --strategy 'dp=2 pp=2 mb=4' | step; heddle plan "$@" --what-if --strategy 'dp=2 pp=2 mb=4 schedule=1f1b,gems recompute=none zero=0' | step
+      1 "period_ps": 5476692741 "time_ps": 5489924683
+      3 "time_ps": 5489924683 "period_ps": 5476692741
+      5 "time_ps": 5489924683 "period_ps": 5476692741
+      2 "time_ps": 8378400301 "period_ps": 8378400301

@@ -455,10 +455,10 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 1 --why 'pp=2' 
     {"what": "network latency", "time_ps": N, "slope": N}
   ],
   "what_if": [
-    {"what": "as it is", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
-    {"what": "memory limit +25 %", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
-    {"what": "memory limit +50 %", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
-    {"what": "twice the devices", "strategy": null, "reason": "send over 2 ranks: the machine has no link between its nodes", "time_ps": null, "speedup": null, "peak_bytes": null, "memory_limit_bytes": N, "ranks": N}
+    {"what": "as it is", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "period_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
+    {"what": "memory limit +25 %", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "period_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
+    {"what": "memory limit +50 %", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "period_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
+    {"what": "twice the devices", "strategy": null, "reason": "send over 2 ranks: the machine has no link between its nodes", "time_ps": null, "period_ps": null, "speedup": null, "peak_bytes": null, "memory_limit_bytes": N, "ranks": N}
   ]
 }
 $ heddle plan tests/lookup.heddle --train --optimizer sgd --machine laptop --devices 1 --microbatches 1 --memory-limit 100MB | tail -3

@@ -198,9 +198,9 @@ replicas tried  plans  simulated      best  at least  why not
 
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=1x4+1x2,1x5+1x1,1x1+1x1 recompute=none mb=6 zero=0" --top 1 --threads 1 --json | sed -n "/replicas_tried/,/\]/ p"
   "replicas_tried": [
-    {"replicas": "1x4+1x2", "plans": 2, "simulated": 1, "time_ps": 955890533100, "bound_ps": 955890533100, "reason": null},
-    {"replicas": "1x1+1x1", "plans": 3, "simulated": 0, "time_ps": null, "bound_ps": 1565128553300, "reason": "its bound is above the last plan that is kept: 955.9 ms"},
-    {"replicas": "1x5+1x1", "plans": 2, "simulated": 0, "time_ps": null, "bound_ps": null, "reason": "attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5"}
+    {"replicas": "1x4+1x2", "plans": 2, "simulated": 1, "time_ps": 955890533100, "period_ps": 955890533100, "bound_ps": 955890533100, "reason": null},
+    {"replicas": "1x1+1x1", "plans": 3, "simulated": 0, "time_ps": null, "period_ps": null, "bound_ps": 1565128553300, "reason": "its bound is above the last plan that is kept: 955.9 ms"},
+    {"replicas": "1x5+1x1", "plans": 2, "simulated": 0, "time_ps": null, "period_ps": null, "bound_ps": null, "reason": "attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5"}
   ],
 $ heddle plan gpt2 --batch 8 --train --machine laptop --strategy "mb=1 replicas=*" --top 1 --threads 1 | grep "^replicas"
 replicas     none tried: * is one of each node or kind of device, of 2 to 8, on devices of several kinds
