@@ -65,19 +65,34 @@ static void put_alone(report *r, arena *a, const search_result *s, u32 ranks) {
 
 // ---- what became of the space -------------------------------------------------------------------------
 // Every plan is counted once.
+// May it hold somewhere? The search may have been told that it cannot.
+static bool may_hold(const search_opts *o, u64 needs) {
+  bool may = o->train || !(needs & CHOICE_TRAINING);
+  for (u32 k = 0; may && k < CHOICE_COUNT; k++) {
+    const choice_set *x = &o->space.of[k];
+    bool many = !x->said || x->all;
+    for (u32 j = 0; j < x->n; j++) many |= x->v[j].n > 1;
+    may = many || !(needs >> k & 1);
+  }
+  return may;
+}
+
+// Of a set: may one of the words that it has not by default be chosen?
+static bool may_be_other(const search_opts *o, choice_id id) {
+  const choice_row *row = choice_get(id);
+  bool may = !row->where && may_hold(o, row->needs);
+  for (u32 k = 0; row->where && row->words[k]; k++)
+    may |= !(choice_default(id).n >> k & 1) && may_hold(o, row->where[k]);
+  return may;
+}
+
 // Choices that are often faster elsewhere, and that this search had at their defaults. NULL: there are none.
 static const char *not_searched(arena *a, const search_opts *o, u32 ranks, bool several) {
   strbuf b = {.a = a};
   for (u32 i = 0; ranks > 1 && i < CHOICE_COUNT; i++) {
     const choice_row *row = choice_get((choice_id)i);
-    bool may = *row->search == '?' && !o->space.of[i].said && !(row->search[1] && several);
-    for (u32 k = 0; may && k < CHOICE_COUNT; k++) { // the search may have been told that it cannot be chosen
-      const choice_set *x = &o->space.of[k];
-      bool many = !x->said || x->all;
-      for (u32 j = 0; j < x->n; j++) many |= x->v[j].n > 1;
-      may = many || !(row->needs >> k & 1);
-    }
-    if (may) sb_fmt(&b, "%s%s=*", b.n ? " " : "", row->name);
+    const bool other = *row->search == '?' && !o->space.of[i].said && !(row->search[1] && several);
+    if (other && may_be_other(o, (choice_id)i)) sb_fmt(&b, "%s%s=*", b.n ? " " : "", row->name);
   }
   return b.n ? sb_str(&b) : NULL;
 }

@@ -120,7 +120,7 @@ certificate  16 plans: 13 fit, 3 too large, 0 too slow, 0 impossible, 0 equal to
 $ heddle plan mlp-xs --batch 64 --train --machine dgx-1 --devices 2 --strategy 'dp=2 mb=1 recompute=none zero=0,3 offload=*' | sed -n '/certificate/,$p'
 certificate  32 plans: 16 fit, 0 too large, 0 too slow, 16 impossible, 0 equal to another;
              16 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
 impossible   16 such as dp=2 tp=1 pp=1 offload=states:
              offload=states: the optimizer, sgd, has none
 ## M6-MoE-10T on 512 V100 (sizes: the built-in model's; adafactor): 20 TB of weights in f16 are more than the devices have together.

@@ -20,7 +20,7 @@ next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 certificate  447 plans: 5 fit, 0 too large, 235 too slow, 0 impossible, 207 equal to another;
              5 simulated, 0 ruled out by bounds on memory, 235 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 heddle-plan: 1
@@ -128,7 +128,7 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --data 2 --tensor 1,2
   "bound_failed": false,
   "devices_tried": null,
   "bound_ps": null,
-  "not_searched": "v=* schedule=* sp=* layers=*",
+  "not_searched": "v=* schedule=* sp=* overlap=* layers=*",
   "replicas_not_tried": null,
   "replicas_tried": [],
   "space": N,
@@ -286,7 +286,7 @@ next         dp=2 tp=4 pp=1 recompute=selective
              1.02x the time, limited by communication
 certificate  300 plans: 30 fit, 0 too large, 240 too slow, 30 impossible, 0 equal to another;
              30 simulated, 0 ruled out by bounds on memory, 240 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
 impossible   15 such as dp=1 tp=1 pp=8:
              8 pipeline stages, but the model has only 5 blocks and matmuls
              15 such as dp=1 tp=8 pp=1:
