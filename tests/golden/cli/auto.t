@@ -543,3 +543,8 @@ $ set -- gpt2:layers=4,hidden=256,heads=8,vocab=1000 --batch 8 --seq 64 --train 
       3 "time_ps": 5489924683 "period_ps": 5476692741
       5 "time_ps": 5489924683 "period_ps": 5476692741
       2 "time_ps": 8378400301 "period_ps": 8378400301
+## Hosts that have no room for what an automatic plan offloads: with 4 MiB a hybrid is the answer, with 2 MiB there is none.
+$ for h in 64 4 2; do heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine "1x4 v100 pcie=16GB/s hostmem=${h}MiB" --auto --strategy 'dp=1 tp=2 pp=2 mb=2 offload=states recompute=none zero=0' 2>&1 | grep -E '^(automatic|answer  ) .*dp=|^error'; done
+automatic             dp=1 tp=2 pp=2 mb=2 offload=states layers=2/2  2.752 ms  1.00x  2,907/s  2.73 MiB
+answer                dp=1 tp=2 pp=2 mb=2 offload=states  3.136 ms  1.00x  2,551/s  1.51 MiB
+error[E0506]: no plan can run: of 4, 4 too large for 1.00 MiB of host memory

@@ -291,3 +291,14 @@ value           plans  best known          time  behind
 schedule=gpipe      2  dp=1 tp=1 pp=4  1.490 ms  1.00x
 schedule=1f1b       2  dp=1 tp=1 pp=4  1.490 ms  1.00x
 
+## Plans that are too large by their bounds are counted of their value, and so they are in parts.
+$ set -- gpt2:layers=4,hidden=64,heads=4,vocab=128 --seq 64 --batch 32 --train --machine '1x4 v100' --memory-limit 12MB --strategy 'dp=1 tp=1 pp=4 mb=8,16,32 schedule=gpipe,1f1b recompute=none'; heddle plan "$@" | sed -n '/^value/,/^$/p; /ruled out/p'; for k in 1 2; do heddle plan "$@" --part $k/2 -o q$k.json >/dev/null; done; heddle merge q1.json q2.json | sed -n '/^value/,/^$/p'
+value           plans  best known               time  behind
+schedule=1f1b       3  dp=1 tp=1 pp=4 mb=8  5.240 ms  1.00x
+schedule=gpipe      3                                 too large
+
+             3 simulated, 3 ruled out by bounds on memory, 0 on time
+value           plans  best known               time  behind
+schedule=1f1b       3  dp=1 tp=1 pp=4 mb=8  5.240 ms  1.00x
+schedule=gpipe      3                                 too large
+
