@@ -81,6 +81,31 @@ TEST(servers_take_what_the_formula_says) {
   close_bed(&b), close_bed(&all);
 }
 
+// A gradient goes to its server when all tasks of its ranks have ended, those of their other stages, too.
+TEST(servers_wait_for_all_stages_of_a_rank) {
+  static const struct {
+    const char *line;
+    u32 stages; // of a rank
+  } of[] = {{"dp=2 pp=2 mb=4 sync=ps", 1}, {"dp=2 pp=2 mb=4 v=2 schedule=interleaved sync=ps", 2}};
+  for (u32 i = 0; i < COUNT_OF(of); i++) {
+    bed b = open_with("gpt2:layers=4,hidden=64,heads=4,vocab=128", "dgx-2", of[i].line);
+    REQUIRE(b.p != NULL);
+    const func_info *m = func_get(b.p, b.p->main);
+    u32 pushed = 0;
+    for (u32 k = 0; k < m->body.n; k++) {
+      const instr *in = &m->body.v[k];
+      if (in->op != OP_reduce || !attr_int(attrs_get(b.p, in->at), A_server, 0)) continue;
+      u32 after = 0;
+      for (u32 o = 0; o < in->nopd; o++) after += (m->opds.v[in->opd + o] & OPD_AFTER) != 0;
+      const u32 places = group_get(b.p->sp, in->g)->nranks / 2; // of the tied table: both
+      CHECK_MSG(after == of[i].stages * places, "%s: it waits for %u stages", of[i].line, after);
+      pushed++;
+    }
+    CHECK(pushed > 10);
+    close_bed(&b);
+  }
+}
+
 // How long a step of n machines with a GPU each communicates, the longest of the streams.
 static double communicates(u32 n, u32 layers, u32 hidden, const char *sync) {
   bed b;

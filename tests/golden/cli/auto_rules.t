@@ -73,3 +73,9 @@ layer         2  matmul         attn.qkv        whole
 layer        18  matmul         attn.out        whole
 layer        22  matmul         mlp.up          m, dimension 1 of operand 0      16
 layer        25  matmul         mlp.down        m, dimension 1 of operand 0      16
+## Names in the table, nodes of all calls, and what is nearest to a pattern that matches nothing.
+$ heddle plan examples/gpt2.onnx --batch 4 --dim sequence=8 --train --machine '1x4 v100' --auto --strategy 'dp=1 tp=4 pp=1 mb=1 zero=0 recompute=none' | grep 'matmul'
+$ for n in '*/c_fx/MatMul' '*h.*/nlp/*' c_fc block/c_fc h.12.ln_1.weight '*h.77/mlp/c_fc*' zzzzzzzz; do echo "$n"; printf "rules: [{node: '$n', whole: only}]\n" >r.yaml; heddle plan examples/gpt2.onnx --batch 4 --dim sequence=8 --train --machine '1x4 v100' --auto --constraints r.yaml --strategy 'dp=1 tp=4 pp=1 mb=1' 2>&1 | grep 'error\|hint'; done
+$ printf "rules: [{op: matmul, replicas: [2]}, {op: matmul, wide: x}, {op: matmul, letter: [n]}]" >r.yaml; heddle plan examples/gpt2.onnx --batch 4 --dim sequence=8 --train --machine '1x4 v100' --auto --constraints r.yaml
+## The text of an import keeps the names of all calls.
+$ heddle import examples/gpt2.onnx --dim batch=4 --dim sequence=8 -o gpt2.heddle; for n in '*h.0/mlp*' '*h.7/mlp*' '*h.*/mlp*'; do printf "rules: [{node: '$n', whole: only}]\n" >r.yaml; heddle plan gpt2.heddle --train --machine '1x4 v100' --auto --constraints r.yaml --strategy 'dp=1 tp=4 pp=1 mb=1 zero=0 recompute=none' 2>&1 | grep 'error\|hint\|c_fc'; done
