@@ -71,9 +71,11 @@ static u32 part_apart(const char *part, const char *of_name) {
 }
 
 // Letters by which the parts of the pattern differ from parts of the name that come in the same order; UINT32_MAX: they are not all there.
-static u32 parts_apart(const char *pattern, const char *name) {
+static u32 parts_apart(const char *pattern, const char *function, const char *name) {
   u32 sum = 0;
   char part[PART_MOST], of_name[PART_MOST];
+  const char *rest = pattern;
+  if (function && next_part(&rest, "/.:*", part) && *rest && !strcmp(part, function)) pattern = rest;
   while (next_part(&pattern, "/.:*", part)) {
     u32 apart = UINT32_MAX;
     while (apart == UINT32_MAX && next_part(&name, "/.:", of_name)) apart = part_apart(part, of_name);
@@ -84,13 +86,13 @@ static u32 parts_apart(const char *pattern, const char *name) {
 }
 
 splits_meant splits_meant_by(const char *pattern) {
-  return (splits_meant){near_to_pattern(pattern, strlen(pattern)), NULL, UINT32_MAX};
+  return (splits_meant){.near = near_to_pattern(pattern, strlen(pattern)), .apart = UINT32_MAX};
 }
 
 bool splits_offer(void *arg, const char *name) {
   splits_meant *x = arg;
   near_try(&x->near, name);
-  const u32 apart = parts_apart(x->near.word, name);
+  const u32 apart = parts_apart(x->near.word, x->function, name);
   if (apart < x->apart) x->apart = apart, x->name = name;
   return false;
 }

@@ -111,6 +111,7 @@ static bool matches(void *arg, const char *name) { return globs(arg, name); }
 // All names that a rule may have for it.
 static void offer_names(const reader *r, func f, u32 index, splits_meant *meant) {
   const char *node = splits_node(r->a, planner_source(r->pl), f, index);
+  meant->function = sym_str(r->c, func_get(planner_source(r->pl), f)->name);
   if (node) splits_offer(meant, node);
   names_of(r, f, index, splits_offer, meant);
 }

@@ -11,10 +11,11 @@ u32 splits_rules_again(const splits_rules *r, arena *a,
                        const struct plan_again **out); // what is computed again
 
 // The name that a pattern was most likely meant to be: one that has its parts, between / . : and *, in the same order, each but for a third of
-// its letters; else the one that is the fewest letters away. Offer all names that there are.
+// its letters, or the function of what is named as the first of them; else the one that is the fewest letters away. Offer all names that there are.
 typedef struct {
   near_name near;
-  const char *name; // with all parts, the fewest letters apart
+  const char *function; // of what is named; NULL: none
+  const char *name;     // with all parts, the fewest letters apart
   u32 apart;
 } splits_meant;
 splits_meant splits_meant_by(const char *pattern);
