@@ -131,6 +131,7 @@ $ heddle verify gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --t
 verdict    equal: the plan computes what the model computes
 ## They join in where the dynamic program gives up states, and keep to rules.
 $ heddle plan alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8 --batch 4 --seq 8 --train --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none' --auto --proposals 3000 | tail -4
+answer       its split is of the dynamic program: Markov chains found none that is better
              nothing is split over tp=2: its ranks all do the same work, so --devices 1 does as much
              computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
 certificate  hybrids searched: 4; degrees split by dynamic programming: 1 (not exact, for too many states: 1; by Markov chains too: 1, better: 0, 3,000 proposals a function, seed 0); of them simulated, by their estimates: 1
@@ -146,7 +147,6 @@ layer        22  matmul         layer/mlp        mlp.up          n, dimension 1 
 layer        25  matmul         layer/mlp        mlp.down        k, dimension 2 of operand 0     256
 main          7  layernorm      norm             ln_f.g, ln_f.b  whole
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --json | tail -12
-  ],
   "split_by": "mcmc",
   "hybrids": 12,
   "degrees": 3,
