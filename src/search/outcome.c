@@ -253,20 +253,13 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const
       r->reason[0].why_id == E_LINK) // that comes first: without links hardly any plan was looked at
     diag_hint(c, "connect the nodes: --machine '... ib=8x200Gb/s'; devices of a node: '... link=300GB/s' or "
                  "'... host=16GB/s'");
-<<<<<<< HEAD
-  else if (host)
-    diag_hint(
-        c, "offload less (offload=none), or use nodes with more host memory: --machine '... hostmem=%lldGiB'",
-        (long long)ceil_div(host + host / 8, (i64)1 << 30));
-  else if (least && o->batch == 1)
-    diag_hint(c, "use more devices%s, as dp and mb split nothing of one sample",
-              o->train ? " or recompute=full" : "");
-=======
   else if (host) // what is too large for devices, too, gets no smaller by lying there
     diag_hint(c, "use nodes with more host memory: --machine '... hostmem=%lldGiB'%s",
               (long long)ceil_div(host + host / 8, (i64)1 << 30),
               least ? "" : ", or offload less (offload=none) if devices have room for it");
->>>>>>> aa64bc44 (plan: rules know the nodes of all calls, in texts too, and the nearest name of patterns; sum-stream is refused at its line; tests: strategies of the table do something, sums end with the last gradient, servers wait for all stages)
+  else if (least && o->batch == 1)
+    diag_hint(c, "use more devices%s, as dp and mb split nothing of one sample",
+              o->train ? " or recompute=full" : "");
   else if (least)
     diag_hint(c, "use more devices%s or a smaller batch",
               o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)");
