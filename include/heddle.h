@@ -64,7 +64,7 @@ const char *heddle_version(void); // "0.1.0", of the library; the macros above a
 // ---- sessions and diagnostics ---------------------------------------------------------------------------
 heddle_session *heddle_session_new(void); // NULL: out of memory
 void heddle_session_free(heddle_session *s);
-// All diagnostics so far, with source lines and carets, in the form that compilers use; "" if there are none.
+// All diagnostics so far, with source lines and carets, in the form that compilers use, each once; "" if there are none.
 // Valid until the next call with this session.
 const char *heddle_session_messages(heddle_session *s);
 uint32_t heddle_session_errors(const heddle_session *s); // how many of them are errors, not warnings

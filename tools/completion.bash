@@ -3,7 +3,7 @@
 
 # The words that an option of `heddle choices` takes.
 _heddle_values() {
-  heddle choices | sed -n "/^[a-z]*  *$1  /{s/^[a-z]*  *--[a-z-]*  *//;s/  .*//;s/,//g;/^N /!p}" | tr ' ' '\n' | grep -v '[A-Z]'
+  heddle choices --json | sed -n "/\"option\": \"--[a-z-]*\"/{/\"option\": \"$1\"/{s/.*\"values\": \"//;s/\".*//;s/,//g;/^N /!p}}" | tr ' ' '\n' | grep -v '[A-Z]'
 }
 _heddle() {
   local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} list=

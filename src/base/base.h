@@ -236,8 +236,11 @@ typedef struct {
   const char *word, *name;
   size_t len;
   u32 limit;
+  bool pattern;
 } near_name;
 near_name near_to(const char *word, size_t n);
+near_name near_to_pattern(const char *word,
+                          size_t n); // with * for anything and ? for one letter, which are not counted
 void near_try(near_name *x, const char *name);
 
 // ---- files -------------------------------------------------------------------------------------------

@@ -151,23 +151,37 @@ static void put_loc(const ctx *c, strbuf *b, loc at, int indent) {
   if (l->text && l->line) put_caret(b, l, indent - 2);
 }
 
+static void put_diag(const ctx *c, strbuf *b, const diag_rec *d) {
+  const diag_row *row = &rows[d->id];
+  sb_fmt(b, "%s[%s]: ", row->severity == DIAG_ERROR ? "error" : "warning", row->code);
+  put_clean(b, d->message, strlen(d->message), true);
+  sb_char(b, '\n');
+  put_loc(c, b, d->at, 2);
+  for (u32 k = 0; k < d->parts; k++) {
+    const diag_part_item *p = &c->part.v[d->part + k];
+    sb_put(b, p->hint ? "  hint: " : "  note: ");
+    put_clean(b, p->message, strlen(p->message), true);
+    sb_char(b, '\n');
+    put_loc(c, b, p->at, 4);
+  }
+}
+
+// What was tried twice says the same twice, and is printed once.
 char *diag_render(const ctx *c, arena *a) {
   strbuf b = {.a = a};
+  u32 *from = NEWN(a, u32, c->diag.n + 1), n = 0; // of what is printed
   sb_put(&b, "");
   for (u32 i = 0; i < c->diag.n; i++) {
-    const diag_rec *d = &c->diag.v[i];
-    const diag_row *row = &rows[d->id];
-    sb_fmt(&b, "%s[%s]: ", row->severity == DIAG_ERROR ? "error" : "warning", row->code);
-    put_clean(&b, d->message, strlen(d->message), true);
-    sb_char(&b, '\n');
-    put_loc(c, &b, d->at, 2);
-    for (u32 k = 0; k < d->parts; k++) {
-      const diag_part_item *p = &c->part.v[d->part + k];
-      sb_put(&b, p->hint ? "  hint: " : "  note: ");
-      put_clean(&b, p->message, strlen(p->message), true);
-      sb_char(&b, '\n');
-      put_loc(c, &b, p->at, 4);
-    }
+    from[n] = (u32)b.n;
+    put_diag(c, &b, &c->diag.v[i]);
+    const u32 len = (u32)b.n - from[n];
+    bool again = false;
+    for (u32 k = 0; k < n && !again; k++)
+      again = from[k + 1] - from[k] == len && !memcmp(b.v + from[k], b.v + from[n], len);
+    if (again)
+      b.n = from[n], b.v[b.n] = 0;
+    else
+      from[++n] = (u32)b.n;
   }
   return b.v;
 }

@@ -384,6 +384,19 @@ bool parse_attrs(parser *ps, attr *v, u32 *n) {
 }
 
 // ---- locations --------------------------------------------------------------------------------------
+// What the next copies of a repeated block call the same.
+static bool parse_alike(parser *ps, loc at, const sym *part) {
+  if (!parse_expect(ps, '(')) return false;
+  do {
+    if (ps->l.kind != TOK_STRING || !ps->l.len) return parse_error(ps, "the name of a node");
+    const loc next = loc_node(ps->c, part[2], lex_sym(&ps->l), part[1]);
+    loc_set_alike(ps->c, at, next);
+    at = next;
+    lex_next(&ps->l);
+  } while (parse_take(ps, ','));
+  return parse_expect(ps, ')');
+}
+
 bool parse_loc(parser *ps, loc *out) {
   sym part[3] = {{0}, {0}, ps->source};
   if (!parse_expect(ps, '(')) return false;
@@ -394,7 +407,7 @@ bool parse_loc(parser *ps, loc *out) {
     lex_next(&ps->l);
   }
   *out = loc_node(ps->c, part[2], part[0], part[1]);
-  return parse_expect(ps, ')');
+  return parse_expect(ps, ')') && (!parse_word(ps, "alike") || parse_alike(ps, *out, part));
 }
 
 // ---- annotations ------------------------------------------------------------------------------------

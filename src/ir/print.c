@@ -185,6 +185,19 @@ static void put_loc(printer *pr, loc where) {
   sb_char(pr->b, ')');
 }
 
+// What the next copies of a repeated block call the same: of source programs, whose operators rules name.
+static void put_alike(printer *pr, loc where) {
+  const loc_info *l = loc_get(pr->p->c, where);
+  if (!l || !l->node.i || !l->alike.i || mesh_count(pr->p->sp)) return;
+  const char *sep = " alike(";
+  for (l = loc_get(pr->p->c, l->alike); l; l = loc_get(pr->p->c, l->alike)) {
+    sb_put(pr->b, sep);
+    put_quoted(pr->b, sym_str(pr->p->c, l->node));
+    sep = ", ";
+  }
+  sb_char(pr->b, ')');
+}
+
 // ---- functions --------------------------------------------------------------------------------------
 static void put_values(printer *pr, const value *v, u32 n) {
   for (u32 k = 0; k < n; k++) {
@@ -292,6 +305,7 @@ static void put_instr(printer *pr, const instr *i, u32 depth) {
     put_type(p, val(pr->f, i->res + k)->ty, i->g, pr->b);
   }
   put_loc(pr, i->where);
+  if (i->op != OP_call) put_alike(pr, i->where);
   sb_char(pr->b, '\n');
 }
 

@@ -176,8 +176,8 @@ typedef struct {
   sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
   const plan_task_graphs *task_graphs; // of a plan made from annotations; NULL: it was not
   const char *model; // what the model is called: plan_print writes its fingerprint; NULL: it does not
-  loc at, order_at, groups_at, coshard_at, offload_at; // in the plan's text; 0 where a policy made it
-  const loc *seq_at;                                   // per sequence; NULL where a policy made them
+  loc at, order_at, groups_at, coshard_at, offload_at, sum_at; // in the plan's text; 0 where a policy made it
+  const loc *seq_at;                                           // per sequence; NULL where a policy made them
 } plan;
 
 // Makes the distributed program. src: forward program (main's first result is the loss when plan->train). The
@@ -690,6 +690,9 @@ bool annotations_in(const prog *p); // does the program say any of its own?
 // Rules of a YAML file (splits_rules.c). NULL and diagnostics (E_RULES), located in it. In `a`.
 typedef struct splits_rules splits_rules;
 splits_rules *splits_rules_read(planner *pl, arena *a, sym file, const char *text, size_t n);
+// The node that a rule names an instruction by, with * for what differs between the calls of its function: `/blocks.*/q/MatMul`. NULL: there
+// is none. In `a`.
+const char *splits_node(arena *a, const prog *p, func f, u32 index);
 // Does every rule about degrees leave one that plans of so many devices have, from 2 and a divisor of them (some: or of fewer,
 // as plans may leave devices out)? False and diagnostics at those that do not, with the degrees that there are.
 bool splits_rules_fit(const splits_rules *x, u32 devices, bool some);

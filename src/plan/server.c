@@ -82,34 +82,15 @@ void main_servers(main_build *mb) {
   }
 }
 
-static bool share_ranks(const space *sp, group x, group y) {
-  const group_info *a = group_get(sp, x), *b = group_get(sp, y);
-  for (u32 i = 0; x.i != y.i && i < a->nranks; i++)
-    for (u32 j = 0; j < b->nranks; j++)
-      if (a->ranks[i] == b->ranks[j]) return true;
-  return x.i == y.i;
-}
-
-// All gradients of the ranks of g: a rank sums over data ranks when its tasks have ended, with servers as without. Returns
-// how many operands there are.
-static u32 after_tasks(const main_build *mb, group g, u32 *opd) {
-  u32 n = 0;
-  for (u32 i = 0; i < mb->nstages; i++)
-    if (mb->stage[i].grads && share_ranks(mb->p->sp, mb->stage[i].g, g))
-      opd[n++] = mb->stage[i].grads | OPD_AFTER;
-  return n;
-}
-
+// A rank pushes when its tasks have ended, as it sums over data ranks without servers: what it pushes is taken from the sums of its tasks on the
+// compute stream, behind them.
 static value rooted(main_build *mb, opcode op, const server_of *s, group g, value v, type to) {
   prog *p = mb->p;
   const attr at[3] = {attr_x(A_over, &s->axis, 1), attr_i(A_root, s->at), attr_i(A_server, 1)};
   const u8 strm = mb->b.strm;
-  u32 *opd = NEWN(mb->x->a, u32, mb->nstages + 1), n = 1;
-  opd[0] = v;
-  if (op == OP_reduce) n += after_tasks(mb, g, opd + 1);
   mb->b.g = g, mb->b.coord = 0, mb->b.flags = INSTR_PLAN;
   mb->b.strm = (u8)stream_of(p, sym_of(mb->s->c, arena_printf(mb->x->a, "server%u", s->at % SERVERS_MOST))).i;
-  const value r = emit_res(p, mb->b.f, emit(&mb->b, op, attrs_of(p, at, 3), opd, n, &to, 1));
+  const value r = emit_res(p, mb->b.f, emit(&mb->b, op, attrs_of(p, at, 3), &v, 1, &to, 1));
   mb->b.strm = strm, mb->b.flags = 0;
   return r;
 }

@@ -107,9 +107,13 @@ static bool names_in_call(const reader *r, func f, u32 index, u32 call, const in
 }
 
 static bool matches(void *arg, const char *name) { return globs(arg, name); }
-static bool offers(void *arg, const char *name) {
-  near_try(arg, name);
-  return false;
+
+// All names that a rule may have for it.
+static void offer_names(const reader *r, func f, u32 index, splits_meant *meant) {
+  const char *node = splits_node(r->a, planner_source(r->pl), f, index);
+  meant->function = sym_str(r->c, func_get(planner_source(r->pl), f)->name);
+  if (node) splits_offer(meant, node);
+  names_of(r, f, index, splits_offer, meant);
 }
 
 static bool is_operator(const prog *p, func f, u32 index) {
@@ -208,7 +212,7 @@ static void find_matches(reader *r, const ynode *y, rule *out) {
   if (r->failed) return;
   assert(where || what); // else it has failed
   u32 n = 0;
-  near_name near = near_to(where ? where : what, strlen(where ? where : what));
+  splits_meant near = splits_meant_by(where ? where : what);
   out->match = ZNEWN(r->a, bool *, nf + 1);
   const instr **calls = NEWN(r->a, const instr *, func_get(p, p->main)->body.n + 1);
   partly part = {0};
@@ -219,12 +223,12 @@ static void find_matches(reader *r, const ynode *y, rule *out) {
       if (!is_operator(p, (func){f}, i)) continue;
       const char *name = op_row_of((opcode)fi->body.v[i].op)->name;
       if (what && strcmp(what, name)) {
-        if (!where) near_try(&near, name);
+        if (!where) splits_offer(&near, name);
         continue;
       }
       if (where && !names_of(r, (func){f}, i, matches, (void *)where)) {
         const partly x = match_calls(r, (func){f}, i, where, calls);
-        if (!x.n) names_of(r, (func){f}, i, offers, &near);
+        if (!x.n) offer_names(r, (func){f}, i, &near);
         if (x.n && x.n < x.of && !part.n) part = x;
         if (x.n < x.of) continue;
       }
@@ -239,12 +243,12 @@ static void find_matches(reader *r, const ynode *y, rule *out) {
     bad(r, node, "no operator of the model is called `%s`", where);
   else
     bad(r, op, "the model has no %s", what);
-  if (near.name)
-    diag_hint(r->c, "the nearest is `%s`", near.name);
+  if (splits_nearest(&near))
+    diag_hint(r->c, "the nearest is `%s`", splits_nearest(&near));
   else
-    diag_hint(
-        r->c,
-        "`heddle plan --auto` lists the operators with their functions and weights; * stands for anything");
+    diag_hint(r->c,
+              "`heddle plan --auto` without --constraints lists the operators with their functions, nodes "
+              "and weights; * stands for anything");
 }
 
 // ---- what it allows -----------------------------------------------------------------------------------------
@@ -367,14 +371,30 @@ static u32 read_word(reader *r, const ynode *y, const char *key, const char *con
   return 0;
 }
 
+// One list of numbers is known: `degrees`.
+static bool lists_numbers(const ynode *y) {
+  bool all = y->kind == Y_SEQ && y->n;
+  for (u32 k = 0; all && k < y->n; k++)
+    all = y->item[k]->kind == Y_SCALAR && y->item[k]->str[strspn(y->item[k]->str, "0123456789")] == 0;
+  return all;
+}
+
 static void known_keys(reader *r, const ynode *y, const char *const *keys) {
   for (u32 i = 0; i < y->n; i++) {
     near_name near = near_to(y->key[i]->str, strlen(y->key[i]->str));
+    strbuf all = {.a = r->a};
     u32 k = 0;
-    while (keys[k] && strcmp(keys[k], y->key[i]->str)) near_try(&near, keys[k++]);
+    for (; keys[k] && strcmp(keys[k], y->key[i]->str); k++) {
+      near_try(&near, keys[k]);
+      sb_fmt(&all, "%s%s", k ? ", " : "", keys[k]);
+      if (!strcmp(keys[k], "degrees") && lists_numbers(y->item[i])) near.name = keys[k], near.limit = 0;
+    }
     if (keys[k]) continue;
     bad(r, y->key[i], "unknown key `%s`", y->key[i]->str);
-    if (near.name) diag_hint(r->c, "did you mean `%s`?", near.name);
+    if (near.name)
+      diag_hint(r->c, "did you mean `%s`?", near.name);
+    else
+      diag_hint(r->c, "known keys: %s", sb_str(&all));
   }
 }
 

@@ -158,7 +158,8 @@ bool main_sums(main_build *mb) {
     any = true;
   }
   if (any) return true;
-  diag(mb->s->c, E_PLAN, mb->x->pn->at,
+  const plan *pn = mb->x->pn;
+  diag(mb->s->c, E_PLAN, pn->sum_at.i ? pn->sum_at : pn->at,
        "no sum of gradients can run beside a backward: no stage alone makes a gradient that ranks sum then");
   diag_hint(mb->s->c, "overlap=pp; in a plan file, leave out `sum-stream`");
   return false;

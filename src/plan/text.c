@@ -647,6 +647,16 @@ static materialise_way read_materialise(reader *r, const ynode *y) {
   return k < MATERIALISE_WAYS ? (materialise_way)k : MATERIALISE_INTER;
 }
 
+static void read_sum_stream(reader *r, const ynode *y) {
+  const ynode *sums = yaml_get(y, "sum-stream");
+  if (!sums) return;
+  r->pn->sum_stream = word(r, sums, "sum-stream"), r->pn->sum_at = sums->at;
+  if (!yaml_get(y, "train")) bad(r, sums, "`sum-stream` is of gradients, and this plan has none");
+  if (sums->kind != Y_SCALAR || strcmp(sums->str, "compute") != 0) return;
+  bad(r, sums, "`sum-stream: compute`: sums cannot run beside the backward on the stream of the backward");
+  diag_hint(r->c, "sum-stream: dp, or leave it out: updates sum the gradients");
+}
+
 plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const char *text, size_t n) {
   static const char *const keys[] = {"heddle-plan",    "name",
                                      "model",          "train",
@@ -677,9 +687,7 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
   const ynode *name = yaml_get(y, "name"), *send = yaml_get(y, "send-stream");
   if (name) r.pn->name = word(&r, name, "name");
   if (send) r.pn->send_stream = word(&r, send, "send-stream");
-  const ynode *sums = yaml_get(y, "sum-stream");
-  if (sums) r.pn->sum_stream = word(&r, sums, "sum-stream");
-  if (sums && !yaml_get(y, "train")) bad(&r, sums, "`sum-stream` is of gradients, and this plan has none");
+  read_sum_stream(&r, y);
   r.pn->send_channels = (u8)number_at(&r, y, "send-channels", 0, 4, 0);
   if (r.pn->send_channels == 3) bad(&r, yaml_get(y, "send-channels"), "`send-channels` is 1, 2 or 4");
   const ynode *buffers = yaml_get(y, "buffers");

@@ -33,9 +33,10 @@ static const char *how(arena *a, const auto_row *row) {
 }
 
 static void put_rows(report *r, arena *a, const prog *src, const search_auto *s) {
-  static const column cols[] = {{"function", "function"}, {"instr", "instr"}, {"operator", "operator"},
-                                {"reads", "weights"},     {"split", "split"}, {"letter", NULL},
-                                {"extent", "extent"},     {"dim", NULL},      {"operand", NULL}};
+  static const column cols[] = {{"function", "function"}, {"instr", "instr"},   {"operator", "operator"},
+                                {"node", "node"},         {"reads", "weights"}, {"split", "split"},
+                                {"letter", NULL},         {"extent", "extent"}, {"dim", NULL},
+                                {"operand", NULL}};
   report_table(r, "operators", cols, COUNT_OF(cols));
   for (u32 k = 0; k < s->plan.nrows; k++) {
     const auto_row *row = &s->plan.row[k];
@@ -43,11 +44,19 @@ static void put_rows(report *r, arena *a, const prog *src, const search_auto *s)
     const bool split = row->letter != NULL;
     report_row(r, (cell[]){cell_text(sym_str(src->c, f->name)), cell_i(CELL_INT, row->instr),
                            cell_text(op_row_of((opcode)f->body.v[row->instr - 1].op)->name),
+                           cell_text(splits_node(a, src, row->fn, row->instr - 1)),
                            cell_text(reads(a, src, row)), cell_text(how(a, row)), cell_text(row->letter),
                            split ? cell_i(CELL_INT, row->extent) : cell_none(),
                            split ? cell_i(CELL_INT, row->dim) : cell_none(),
                            split && !row->result ? cell_i(CELL_INT, row->operand) : cell_none()});
   }
+}
+
+// The ranks of its tensor axis all do the same.
+static bool splits_nothing(const search_auto *s) {
+  bool any = !s->automatic || !s->plan.nrows || s->s.tp.n < 2;
+  for (u32 k = 0; k < s->plan.nrows && !any; k++) any = s->plan.row[k].letter || s->plan.row[k].follows;
+  return !any;
 }
 
 static void put_plans(report *r, arena *a, const search_opts *o, const search_auto *s) {
@@ -125,6 +134,10 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
   if (s->automatic && !s->plan.nrows)
     report_line(r, "answer",
                 "without a tensor axis: the rules allow that nothing is split, and no split is faster");
+  if (splits_nothing(s))
+    report_line(r, "",
+                "nothing is split over tp=%u: its ranks all do the same work, so --devices %u does as much",
+                s->s.tp.n, (u32)(strategy_ranks(&s->s) / s->s.tp.n));
   report_line(r, "", "computes %s of the time, communicates %s, idles %s",
               text_of(a, cell_x(CELL_SHARE, s->utilisation)), text_of(a, cell_x(CELL_SHARE, s->comm)),
               text_of(a, cell_x(CELL_SHARE, s->bubble)));

@@ -253,10 +253,10 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const
       r->reason[0].why_id == E_LINK) // that comes first: without links hardly any plan was looked at
     diag_hint(c, "connect the nodes: --machine '... ib=8x200Gb/s'; devices of a node: '... link=300GB/s' or "
                  "'... host=16GB/s'");
-  else if (host)
-    diag_hint(
-        c, "offload less (offload=none), or use nodes with more host memory: --machine '... hostmem=%lldGiB'",
-        (long long)ceil_div(host + host / 8, (i64)1 << 30));
+  else if (host) // what is too large for devices, too, gets no smaller by lying there
+    diag_hint(c, "use nodes with more host memory: --machine '... hostmem=%lldGiB'%s",
+              (long long)ceil_div(host + host / 8, (i64)1 << 30),
+              least ? "" : ", or offload less (offload=none) if devices have room for it");
   else if (least && o->batch == 1)
     diag_hint(c, "use more devices%s, as dp and mb split nothing of one sample",
               o->train ? " or recompute=full" : "");

@@ -56,7 +56,7 @@ static double local_bytes(const prog *p, const func_info *f, value v) {
 }
 
 // The function of the distributed program that is called most of those whose name begins so.
-static u32 split_block(const split_model *m, const char *name) {
+static inline u32 split_block(const split_model *m, const char *name) {
   u32 best = 0;
   for (u32 f = 1; f < m->p->funcs.n; f++) {
     const char *s = sym_str(m->c, m->p->funcs.v[f]->name);

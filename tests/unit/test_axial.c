@@ -54,6 +54,36 @@ TEST(axial_divides_work_and_no_weights) {
   split_close(&m);
 }
 
+// Of functions that differ every one exchanges rows for columns. The second one: half of the blocks have a name of their own.
+TEST(axial_changes_every_function) {
+  const hybrid_opts h = with("tp=4 axial", false);
+  split_model m = split_open(FOLD, 0, &h);
+  strbuf text = {.a = m.a}, two = {.a = m.a};
+  ir_print(m.src, &text);
+  const char *from = strstr(sb_str(&text), "func @evoformer"), *to = from ? strstr(from, "\n}\n") : NULL,
+             *first = to ? strstr(to, "call @evoformer") : NULL,
+             *call = first ? strstr(first + 1, "call @evoformer") : NULL;
+  REQUIRE(call != NULL);
+  sb_fmt(&two, "%.*scall @other%s\nfunc @other%.*s\n}\n", (int)(call - sb_str(&text)), sb_str(&text),
+         call + strlen("call @evoformer"), (int)(to - from - (i64)strlen("func @evoformer")),
+         from + strlen("func @evoformer"));
+  prog *p = ir_parse(m.c, sym_of(m.c, "two"), sb_str(&two), two.n);
+  CHECK_MSG(p != NULL, "%s", diag_render(m.c, m.a));
+  REQUIRE(p != NULL);
+  planner *pl = planner_new(p);
+  const plan *pn = policy_hybrid(pl, m.a, &h);
+  REQUIRE(pn != NULL);
+  u32 splits[2] = {0};
+  for (u32 k = 0; k < pn->ntrans; k++) {
+    const char *name = pn->trans[k].fn.i ? sym_str(m.c, func_get(p, pn->trans[k].fn)->name) : "";
+    splits[0] += !strcmp(name, "evoformer"), splits[1] += !strcmp(name, "other");
+  }
+  CHECK(splits[0] > 4 && splits[0] == splits[1]);
+  planner_free(pl);
+  prog_free(p);
+  split_close(&m);
+}
+
 TEST(axial_computes_what_the_model_computes) {
   static const char *const lines[] = {"tp=4 axial", "dp=2 tp=2 axial zero=3 mb=2",
                                       "tp=2 pp=2 mb=2 axial recompute=full", "tp=4 axial materialise=p2p",

@@ -348,6 +348,27 @@ TEST(near_finds_what_was_meant) {
   CHECK(x.name != NULL);
 }
 
+// * stands for anything and ? for one letter, and neither counts.
+TEST(near_finds_what_a_pattern_meant) {
+  static const char *const names[] = {"layer/mlp", "/h.*/mlp/up/MatMul", "/h.*/attn/q/MatMul"};
+  static const struct {
+    const char *pattern;
+    int name; // -1: none is near
+  } cases[] = {{"*/mpl", 0},
+               {"*/up/MatMul", 1},
+               {"*/qq/MatMul", 2},
+               {"/h.?/attn/k/*", 2},
+               {"*h.*/mlq/*", 1},
+               {"*zzzzz*", -1},
+               {"*", 0}};
+  for (u32 i = 0; i < COUNT_OF(cases); i++) {
+    near_name x = near_to_pattern(cases[i].pattern, strlen(cases[i].pattern));
+    for (u32 k = 0; k < COUNT_OF(names); k++) near_try(&x, names[k]);
+    CHECK_MSG(cases[i].name < 0 ? !x.name : x.name == names[cases[i].name], "%s: %s", cases[i].pattern,
+              x.name ? x.name : "nothing");
+  }
+}
+
 TEST(strbuf_builds_text) {
   arena *a = arena_new();
   strbuf b = {.a = a};

@@ -116,3 +116,23 @@ TEST(draft_refuses_with_its_line) {
       !heddle_draft_trans(halves(p, "tokens"), &(heddle_operator){.op = NULL}, 0, 0, "dp")); // not filled in
   heddle_session_free(s);
 }
+
+// What is tried twice is told once, at the line that asks for what cannot be.
+TEST(draft_that_is_tried_twice_is_told_once) {
+  heddle_session *s = heddle_session_new();
+  heddle_program *p = heddle_program_load(s, model, &small);
+  heddle_draft *d = heddle_draft_new(p, "one", &(heddle_plan_options){.train = true});
+  heddle_draft_axis(d, "dp", 2);
+  heddle_draft_mesh(d, "all", 0, 1, (const char *[]){"dp"});
+  heddle_draft_assign(d, 1, heddle_program_operators(p, NULL), "all", NULL, 0);
+  heddle_draft_order(d, 0, 'F', 0, 0), heddle_draft_order(d, 0, 'B', 0, 0);
+  heddle_draft_set(d, "sum-stream", "dp");
+  heddle_plan *b = heddle_draft_plan(d);
+  CHECK(b && !heddle_plan_apply(b) && !heddle_check_run(b, NULL));
+  heddle_diagnostic x;
+  REQUIRE(heddle_session_diagnostic(s, 0, &x));
+  CHECK_STR(x.file, "one");
+  const char *text = heddle_session_messages(s), *one = strstr(text, "no sum of gradients can run beside");
+  CHECK_MSG(one && strstr(text, "| sum-stream: dp") && !strstr(one + 1, "no sum of gradients"), "%s", text);
+  heddle_session_free(s);
+}

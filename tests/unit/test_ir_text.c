@@ -159,6 +159,41 @@ static const char all[] = "source \"model.onnx\"\n"
                           "data $1 : u8[2,9] = base64\n"
                           "  \"AAECAwQFBgcICQoLDA0ODxAR\"\n";
 
+// What the copies of a block are called, in the order of its calls.
+TEST(ir_names_of_all_copies) {
+  static const char copies[] =
+      "source \"x.onnx\"\n\n"
+      "func @block(%1: f32[4]) -> (f32[4]) loc(\"h.0/relu\") {\n"
+      "  %2 = relu %1 : f32[4] loc(\"h.0/relu\") alike(\"h.1/relu\", \"h.2/\\\"r\\\"\")\n"
+      "  return %2\n"
+      "}\n\n"
+      "func @main(%1: f32[4]) -> (f32[4]) {\n"
+      "  %2 = call @block(%1) : f32[4] loc(\"h.0/relu\")\n"
+      "  %3 = call @block(%2) : f32[4] loc(\"h.1/relu\")\n"
+      "  %4 = call @block(%3) : f32[4] loc(\"h.2/\\\"r\\\"\")\n"
+      "  return %4\n"
+      "}\n",
+                    *const bad[] = {"relu %1 loc(\"a\") alike()", "relu %1 loc(\"a\") alike(\"\")",
+                                    "relu %1 loc(\"a\") alike \"b\"", "relu %1 alike(\"b\")"};
+  ctx *c = ctx_new();
+  prog *p = parse(c, copies);
+  CHECK_STR(rendered(c), "");
+  REQUIRE(p);
+  CHECK_STR(printed(p, c), copies);
+  loc at = p->funcs.v[1]->body.v[0].where;
+  u32 n = 0;
+  for (; at.i; at = loc_get(c, at)->alike) n++;
+  CHECK(n == 3);
+  prog_free(p);
+  for (u32 k = 0; k < COUNT_OF(bad); k++) {
+    diag_clear(c);
+    CHECK(!parse(
+        c, arena_printf(ctx_arena(c), "func @main(%%1: f32[4] input) -> () {\n  %%2 = %s\n}\n", bad[k])));
+    CHECK_MSG(diag_errors(c) > 0, "%s", bad[k]);
+  }
+  ctx_free(c);
+}
+
 TEST(ir_every_construct) {
   ctx *c = ctx_new();
   // %2 and %7 stand where 6 and 7, 8 are counted: numbers in a text are only names.

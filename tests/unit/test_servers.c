@@ -81,6 +81,45 @@ TEST(servers_take_what_the_formula_says) {
   close_bed(&b), close_bed(&all);
 }
 
+static bool share_ranks(const prog *p, group x, group y) {
+  const group_info *a = group_get(p->sp, x), *b = group_get(p->sp, y);
+  for (u32 i = 0; i < a->nranks; i++)
+    for (u32 j = 0; j < b->nranks; j++)
+      if (a->ranks[i] == b->ranks[j]) return true;
+  return false;
+}
+
+// A gradient goes to its server when all tasks of its ranks have ended, those of their other stages, too: what makes it comes
+// behind them on the same stream.
+TEST(servers_wait_for_all_stages_of_a_rank) {
+  static const char *const lines[] = {"dp=2 pp=2 mb=4 sync=ps",
+                                      "dp=2 pp=2 mb=4 v=2 schedule=interleaved sync=ps", "dp=4 sync=ps",
+                                      "dp=2 pp=2 mb=4 schedule=chimera sync=ps"};
+  for (u32 i = 0; i < COUNT_OF(lines); i++) {
+    bed b = open_with("gpt2:layers=4,hidden=64,heads=4,vocab=128", "dgx-2", lines[i]);
+    REQUIRE(b.p != NULL);
+    const func_info *m = func_get(b.p, b.p->main);
+    u32 pushed = 0;
+    for (u32 k = 0; k < m->body.n; k++) {
+      const instr *in = &m->body.v[k];
+      if (in->op != OP_reduce || !attr_int(attrs_get(b.p, in->at), A_server, 0)) continue;
+      const u32 made = val(m, opd_of(m, in, 0))->def;
+      u32 last = 0; // task that adds to gradients
+      for (u32 t = 0; t < m->body.n; t++) {
+        const instr *call = &m->body.v[t];
+        const bool task =
+            call->op == OP_call && call->flags & INSTR_BACKWARD && !(call->flags & INSTR_UPDATE);
+        if (task && share_ranks(b.p, in->g, call->g)) last = t + 1;
+      }
+      CHECK_MSG(last && made > last && m->body.v[made - 1].strm == 0,
+                "%s: %u is pushed as %u has made it, tasks to %u", lines[i], k + 1, made, last);
+      pushed++;
+    }
+    CHECK(pushed > 10);
+    close_bed(&b);
+  }
+}
+
 // How long a step of n machines with a GPU each communicates, the longest of the streams.
 static double communicates(u32 n, u32 layers, u32 hidden, const char *sync) {
   bed b;

@@ -9,36 +9,36 @@ ranks    4
 batch    8
 step     training
 
-function  instr  operator       weights         split                        extent
-layer         1  layernorm      ln1.g, ln1.b    a, dimension 0 of operand 0       8
-layer         2  matmul         attn.qkv        a, dimension 0 of operand 0       8
-layer         3  add            attn.qkv.bias   a, dimension 0 of operand 0       8
-layer         4  split                          b, dimension 0 of operand 0       8
-layer         5  reshape                        a, dimension 0 of operand 0       8
-layer         6  reshape                        a, dimension 0 of operand 0       8
-layer         7  reshape                        a, dimension 0 of operand 0       8
-layer         8  scale                          a, dimension 0 of operand 0       8
-layer         9  einsum                         b, dimension 0 of operand 0       8
-layer        14  where                          a, dimension 0 of operand 1       8
-layer        15  softmax                        a, dimension 0 of operand 0       8
-layer        16  einsum                         b, dimension 0 of operand 0       8
-layer        17  reshape                        a, dimension 0 of operand 0       8
-layer        18  matmul         attn.out        a, dimension 0 of operand 0       8
-layer        19  add            attn.out.bias   a, dimension 0 of operand 0       8
-layer        20  add                            a, dimension 0 of operand 0       8
-layer        21  layernorm      ln2.g, ln2.b    a, dimension 0 of operand 0       8
-layer        22  matmul         mlp.up          a, dimension 0 of operand 0       8
-layer        23  add            mlp.up.bias     a, dimension 0 of operand 0       8
-layer        24  gelu                           a, dimension 0 of operand 0       8
-layer        25  matmul         mlp.down        a, dimension 0 of operand 0       8
-layer        26  add            mlp.down.bias   a, dimension 0 of operand 0       8
-layer        27  add                            a, dimension 0 of operand 0       8
-main          2  gather         wpe             b, dimension 1 of operand 0     768
-main          3  gather         wte             a, dimension 0 of operand 0  50,257
-main          4  add                            a, dimension 0 of operand 0       8
-main          7  layernorm      ln_f.g, ln_f.b  a, dimension 0 of operand 0       8
-main          8  einsum         wte             v, dimension 0 of operand 1  50,257
-main          9  cross_entropy                  as its operand
+function  instr  operator       node             weights         split                        extent
+layer         1  layernorm      layer/attention  ln1.g, ln1.b    a, dimension 0 of operand 0       8
+layer         2  matmul         layer/attention  attn.qkv        a, dimension 0 of operand 0       8
+layer         3  add            layer/attention  attn.qkv.bias   a, dimension 0 of operand 0       8
+layer         4  split          layer/attention                  b, dimension 0 of operand 0       8
+layer         5  reshape        layer/attention                  a, dimension 0 of operand 0       8
+layer         6  reshape        layer/attention                  a, dimension 0 of operand 0       8
+layer         7  reshape        layer/attention                  a, dimension 0 of operand 0       8
+layer         8  scale          layer/attention                  a, dimension 0 of operand 0       8
+layer         9  einsum         layer/attention                  b, dimension 0 of operand 0       8
+layer        14  where          layer/attention                  a, dimension 0 of operand 1       8
+layer        15  softmax        layer/attention                  a, dimension 0 of operand 0       8
+layer        16  einsum         layer/attention                  b, dimension 0 of operand 0       8
+layer        17  reshape        layer/attention                  a, dimension 0 of operand 0       8
+layer        18  matmul         layer/attention  attn.out        a, dimension 0 of operand 0       8
+layer        19  add            layer/attention  attn.out.bias   a, dimension 0 of operand 0       8
+layer        20  add            layer/attention                  a, dimension 0 of operand 0       8
+layer        21  layernorm      layer/mlp        ln2.g, ln2.b    a, dimension 0 of operand 0       8
+layer        22  matmul         layer/mlp        mlp.up          a, dimension 0 of operand 0       8
+layer        23  add            layer/mlp        mlp.up.bias     a, dimension 0 of operand 0       8
+layer        24  gelu           layer/mlp                        a, dimension 0 of operand 0       8
+layer        25  matmul         layer/mlp        mlp.down        a, dimension 0 of operand 0       8
+layer        26  add            layer/mlp        mlp.down.bias   a, dimension 0 of operand 0       8
+layer        27  add            layer/mlp                        a, dimension 0 of operand 0       8
+main          2  gather         embedding        wpe             b, dimension 1 of operand 0     768
+main          3  gather         embedding        wte             a, dimension 0 of operand 0  50,257
+main          4  add            embedding                        a, dimension 0 of operand 0       8
+main          7  layernorm      norm             ln_f.g, ln_f.b  a, dimension 0 of operand 0       8
+main          8  einsum         head             wte             v, dimension 0 of operand 1  50,257
+main          9  cross_entropy  head                             as its operand
 
                       strategy               time         samples    memory
 automatic             dp=1 tp=4 pp=1     68.87 ms  1.00x  116.2/s  1.33 GiB
@@ -92,13 +92,13 @@ certificate  hybrids searched: 15; degrees split by dynamic programming: 2; of t
 ## Constraints.
 $ printf 'rules:\n  - {op: matmul, letters: [n, k], whole: never}\n  - {op: layernorm, whole: only}\n' >r.yaml
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --constraints r.yaml | grep 'matmul\|layernorm'
-layer         1  layernorm      ln1.g, ln1.b    whole
-layer         2  matmul         attn.qkv        n, dimension 1 of operand 1       4
-layer        18  matmul         attn.out        k, dimension 2 of operand 0       4
-layer        21  layernorm      ln2.g, ln2.b    whole
-layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
-layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
-main          7  layernorm      ln_f.g, ln_f.b  whole
+layer         1  layernorm      layer/attention  ln1.g, ln1.b    whole
+layer         2  matmul         layer/attention  attn.qkv        n, dimension 1 of operand 1       4
+layer        18  matmul         layer/attention  attn.out        k, dimension 2 of operand 0       4
+layer        21  layernorm      layer/mlp        ln2.g, ln2.b    whole
+layer        22  matmul         layer/mlp        mlp.up          n, dimension 1 of operand 1     256
+layer        25  matmul         layer/mlp        mlp.down        k, dimension 2 of operand 0     256
+main          7  layernorm      norm             ln_f.g, ln_f.b  whole
 $ printf 'rules:\n  - {node: "*", degrees: [4]}\n  - {node: "layer:15", recompute: true}\n' >r.yaml
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'dp=2 tp=2 mb=1 recompute=none' --auto --constraints r.yaml -o auto.plan | grep -c whole
 29
@@ -106,43 +106,46 @@ $ grep -A1 recompute: auto.plan
 recompute:
   - {in: layer, instr: 15, op: softmax}
 ## Markov chains: with as many threads as there are, the same seed gives the same plan.
-$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method mcmc --proposals 2000 --seed 5 -o p.plan | tail -7
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method mcmc --proposals 2000 --seed 5 -o p.plan | tail -8
 automatic             dp=1 tp=2 pp=1  879.6 us  1.00x  9,095/s  2.65 MiB
 hybrid, same degrees  dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
 hybrid, any degrees   dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
 
 answer       its split is of Markov chains
+             nothing is split over tp=2: its ranks all do the same work, so --devices 1 does as much
              computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
 certificate  hybrids searched: 12; degrees split by Markov chains: 3 (2,000 proposals a function, seed 5); of them simulated, by their estimates: 3
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method mcmc --proposals 2000 --seed 5 --threads 1 -o q.plan | tail -1
 certificate  hybrids searched: 12; degrees split by Markov chains: 3 (2,000 proposals a function, seed 5); of them simulated, by their estimates: 3
 $ sed 1d p.plan >p; sed 1d q.plan | cmp p -
-$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method exact -o q.plan | tail -7
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method exact -o q.plan | tail -8
                       strategy            time         samples    memory
 automatic             dp=1 tp=2 pp=1  879.6 us  1.00x  9,095/s  2.65 MiB
 hybrid, same degrees  dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
 hybrid, any degrees   dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
 
+             nothing is split over tp=2: its ranks all do the same work, so --devices 1 does as much
              computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
 certificate  hybrids searched: 12; degrees split by dynamic programming: 3; of them simulated, by their estimates: 3
 $ heddle verify gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan p.plan | grep verdict
 verdict    equal: the plan computes what the model computes
 ## They join in where the dynamic program gives up states, and keep to rules.
-$ heddle plan alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8 --batch 4 --seq 8 --train --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none' --auto --proposals 3000 | tail -3
+$ heddle plan alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8 --batch 4 --seq 8 --train --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none' --auto --proposals 3000 | tail -4
 answer       its split is of the dynamic program: Markov chains found none that is better
+             nothing is split over tp=2: its ranks all do the same work, so --devices 1 does as much
              computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
 certificate  hybrids searched: 4; degrees split by dynamic programming: 1 (not exact, for too many states: 1; by Markov chains too: 1, better: 0, 3,000 proposals a function, seed 0); of them simulated, by their estimates: 1
 $ heddle plan alphafold2:layers=1,hidden=16,heads=2,head_dim=8,ffn=32,pair=16,msa=4,positions=8 --batch 4 --seq 8 --train --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none' --auto --method exact | tail -1
 certificate  hybrids searched: 4; degrees split by dynamic programming: 1 (not exact, for too many states: 1); of them simulated, by their estimates: 1
 $ printf 'rules:\n  - {op: matmul, letters: [n, k], whole: never}\n  - {op: layernorm, whole: only}\n' >r.yaml
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --constraints r.yaml | grep 'matmul\|layernorm'
-layer         1  layernorm      ln1.g, ln1.b    whole
-layer         2  matmul         attn.qkv        n, dimension 1 of operand 1       4
-layer        18  matmul         attn.out        k, dimension 2 of operand 0       4
-layer        21  layernorm      ln2.g, ln2.b    whole
-layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
-layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
-main          7  layernorm      ln_f.g, ln_f.b  whole
+layer         1  layernorm      layer/attention  ln1.g, ln1.b    whole
+layer         2  matmul         layer/attention  attn.qkv        n, dimension 1 of operand 1       4
+layer        18  matmul         layer/attention  attn.out        k, dimension 2 of operand 0       4
+layer        21  layernorm      layer/mlp        ln2.g, ln2.b    whole
+layer        22  matmul         layer/mlp        mlp.up          n, dimension 1 of operand 1     256
+layer        25  matmul         layer/mlp        mlp.down        k, dimension 2 of operand 0     256
+main          7  layernorm      norm             ln_f.g, ln_f.b  whole
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --json | tail -12
   "split_by": "mcmc",
   "hybrids": 12,
@@ -285,7 +288,7 @@ error[E0513]: the model has no conv
   --> bad.yaml:9:10
    9 |   - {op: conv, whole: only}
      |          ^
-  hint: `heddle plan --auto` lists the operators with their functions and weights; * stands for anything
+  hint: `heddle plan --auto` without --constraints lists the operators with their functions, nodes and weights; * stands for anything
 [1]
 $ printf 'rule: 1\n' >bad.yaml
 $ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints bad.yaml
@@ -362,25 +365,25 @@ error[E0801]: --why does not go with --auto
 [2]
 ## Which dimensions, at which degrees, what is computed again: each rule alone.
 $ printf 'rules:\n  - {op: matmul, dims: [[1, 1]], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
-layer         2  matmul         attn.qkv        n, dimension 1 of operand 1       4
-layer        18  matmul         attn.out        n, dimension 1 of operand 1      64
-layer        22  matmul         mlp.up          n, dimension 1 of operand 1     256
-layer        25  matmul         mlp.down        n, dimension 1 of operand 1      64
+layer         2  matmul         layer/attention  attn.qkv        n, dimension 1 of operand 1       4
+layer        18  matmul         layer/attention  attn.out        n, dimension 1 of operand 1      64
+layer        22  matmul         layer/mlp        mlp.up          n, dimension 1 of operand 1     256
+layer        25  matmul         layer/mlp        mlp.down        n, dimension 1 of operand 1      64
 $ printf 'rules:\n  - {op: matmul, dims: [[1, 0]], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
-layer         2  matmul         attn.qkv        k, dimension 2 of operand 0      64
-layer        18  matmul         attn.out        k, dimension 2 of operand 0       4
-layer        22  matmul         mlp.up          k, dimension 2 of operand 0      64
-layer        25  matmul         mlp.down        k, dimension 2 of operand 0     256
+layer         2  matmul         layer/attention  attn.qkv        k, dimension 2 of operand 0      64
+layer        18  matmul         layer/attention  attn.out        k, dimension 2 of operand 0       4
+layer        22  matmul         layer/mlp        mlp.up          k, dimension 2 of operand 0      64
+layer        25  matmul         layer/mlp        mlp.down        k, dimension 2 of operand 0     256
 $ printf 'rules:\n  - {op: matmul, degrees: [2], letters: [n]}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
-layer         2  matmul         attn.qkv        whole
-layer        18  matmul         attn.out        whole
-layer        22  matmul         mlp.up          whole
-layer        25  matmul         mlp.down        whole
+layer         2  matmul         layer/attention  attn.qkv        whole
+layer        18  matmul         layer/attention  attn.out        whole
+layer        22  matmul         layer/mlp        mlp.up          whole
+layer        25  matmul         layer/mlp        mlp.down        whole
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --strategy 'tp=4 mb=1 recompute=none' | grep matmul
-layer         2  matmul         attn.qkv        whole
-layer        18  matmul         attn.out        whole
-layer        22  matmul         mlp.up          whole
-layer        25  matmul         mlp.down        whole
+layer         2  matmul         layer/attention  attn.qkv        whole
+layer        18  matmul         layer/attention  attn.out        whole
+layer        22  matmul         layer/mlp        mlp.up          whole
+layer        25  matmul         layer/mlp        mlp.down        whole
 ## gelu keeps 8 x 16 x 256 numbers of 4 bytes a layer, of two layers: 256 KiB less where it is computed again.
 $ printf 'rules:\n  - {op: gelu, whole: only}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' --json | grep -o '"plan": "automatic".*peak_bytes": [0-9]*' | grep -o '[0-9]*$'
 2782720
@@ -399,10 +402,10 @@ error[E0513]: matmul, layer:2: `whole: never` says that it is split, but no lett
   hint: whole: may
 [1]
 $ sed -i 's/\[n\]/[m]/' r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' | grep matmul
-layer         2  matmul         attn.qkv        m, dimension 1 of operand 0      16
-layer        18  matmul         attn.out        m, dimension 1 of operand 0      16
-layer        22  matmul         mlp.up          m, dimension 1 of operand 0      16
-layer        25  matmul         mlp.down        m, dimension 1 of operand 0      16
+layer         2  matmul         layer/attention  attn.qkv        m, dimension 1 of operand 0      16
+layer        18  matmul         layer/attention  attn.out        m, dimension 1 of operand 0      16
+layer        22  matmul         layer/mlp        mlp.up          m, dimension 1 of operand 0      16
+layer        25  matmul         layer/mlp        mlp.down        m, dimension 1 of operand 0      16
 $ printf 'rules:\n  - {op: gelu, letters: [a], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --strategy 'tp=4 mb=8 recompute=none'
 error[E0513]: the rules leave gelu, layer:24, no way to be computed by 4 ranks
   --> r.yaml:2:5
@@ -506,15 +509,15 @@ error[E0513]: add, layer:20: `whole: never` says that it is split, but no letter
 ## What can hold with anything: letters, dims and degrees that leave nothing, where nothing says that it is split.
 $ printf 'rules:\n  - {op: matmul, letters: [m], degrees: [4]}\n  - {op: matmul, letters: [n], dims: [[1, 0]]}\n  - {op: matmul, whole: only, recompute: false}\n' >r.yaml
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'dp=2 tp=2 mb=1' --auto --constraints r.yaml | grep matmul
-layer         2  matmul         attn.qkv        whole
-layer        18  matmul         attn.out        whole
-layer        22  matmul         mlp.up          whole
-layer        25  matmul         mlp.down        whole
+layer         2  matmul         layer/attention  attn.qkv        whole
+layer        18  matmul         layer/attention  attn.out        whole
+layer        22  matmul         layer/mlp        mlp.up          whole
+layer        25  matmul         layer/mlp        mlp.down        whole
 ## An operator between others of its kind has a way of its own.
 $ printf 'rules:\n  - {op: gelu, whole: only}\n  - {node: "layer:23", letters: [b], whole: never}\n' >r.yaml
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --constraints r.yaml | grep 'layer  *2[34]'
-layer        23  add            mlp.up.bias     b, dimension 1 of operand 0      16
-layer        24  gelu                           whole
+layer        23  add            layer/mlp        mlp.up.bias     b, dimension 1 of operand 0      16
+layer        24  gelu           layer/mlp                        whole
 ## Where rules allow that nothing is split, plans without a tensor axis keep them.
 $ printf 'rules:\n  - {op: softmax, whole: only}\n  - {op: gelu, recompute: true}\n' >r.yaml
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'mb=1' --auto --constraints r.yaml -o auto.plan | tail -8

@@ -197,13 +197,13 @@ error[E0602]: hostmem: '0' has no unit; an amount of bytes is needed
 $ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=states+params tp=2'
 error[E0506]: no plan can run: of 18, 18 too large for 921 MiB of host memory
   note: the smallest needs at least 1.39 GiB of host memory on a node
-  hint: offload less (offload=none), or use nodes with more host memory: --machine '... hostmem=2GiB'
+  hint: use nodes with more host memory: --machine '... hostmem=2GiB', or offload less (offload=none) if devices have room for it
   hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 $ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'tp=2 mb=1 recompute=none offload=states'
 error[E0506]: the plan cannot run: it needs more than 921 MiB of host memory on a node
   note: it needs at least 950 MiB of host memory on a node
-  hint: offload less (offload=none), or use nodes with more host memory: --machine '... hostmem=2GiB'
+  hint: use nodes with more host memory: --machine '... hostmem=2GiB', or offload less (offload=none) if devices have room for it
   hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 $ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=none,states+params tp=2 mb=1' --top 1 --why 'offload=states' | grep -E '^certificate|host memory'

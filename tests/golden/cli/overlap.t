@@ -155,6 +155,13 @@ error[E0511]: the plan was made for gpt2:layers=2,hidden=64,heads=4,vocab=128 wi
      |        ^
   hint: use the model and options of the command that made it: heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=128 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'dp=2 mb=2 overlap=dp zero=0' -o p.plan
 [1]
+$ sed 's/^sum-stream.*/sum-stream: compute/' p.plan > q.plan; heddle sim gpt2:layers=2,hidden=64,heads=4,vocab=128 --batch 8 --seq 16 --train --machine '1x2 v100' --plan q.plan
+error[E0501]: `sum-stream: compute`: sums cannot run beside the backward on the stream of the backward
+  --> q.plan:17:13
+  17 | sum-stream: compute
+     |             ^
+  hint: sum-stream: dp, or leave it out: updates sum the gradients
+[1]
 ## A search that was not told of it says so, where it can be chosen: in training with data ranks.
 $ for s in '' 'dp=1' 'overlap=pp' 'zero=1'; do heddle plan mlp-xs --batch 8 --train --machine '1x2 v100' --strategy "$s" | grep 'other values'; done; heddle plan mlp-xs --batch 8 --machine '1x2 v100' | grep 'other values'
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
