@@ -20,15 +20,21 @@ bool share_places(const sched_places *a, const sched_places *b) {
   return false;
 }
 
+u64 way_of(const sched_places *from, const sched_places *to, u64 send) {
+  u32 k = 0;
+  for (u32 i = 0; i < from->n && k < to->n; i++) k += from->v[i] == to->v[k];
+  return k == to->n ? 0 : send;
+}
+
 // When what t needs of these stages is there. What is sent is what the earlier stage of the two makes, or its gradient.
 static u64 latest(const timing *x, const u64 *done, const sched_task *t, const u32 *stage, u32 n) {
   u64 end = 0;
   for (u32 k = 0; k < n; k++) {
     sched_task from = *t;
     from.stage = (u16)stage[k];
-    u64 send = x->cost->send[MIN(from.stage, t->stage)];
-    if (send && share_places(places_of(x->m.s, &from), places_of(x->m.s, t))) send = 0;
-    end = MAX(end, done[cell_index(&x->m, &from)] + send);
+    const u64 send = x->cost->send[MIN(from.stage, t->stage)],
+              way = send ? way_of(places_of(x->m.s, &from), places_of(x->m.s, t), send) : 0;
+    end = MAX(end, done[cell_index(&x->m, &from)] + way);
   }
   return end;
 }

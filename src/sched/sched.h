@@ -222,7 +222,7 @@ bool sched_check(ctx *c, const sched *s, loc where, const loc *seq_at);
 
 // How the ends of a send are coupled. When a task ends, its result is sent along every edge to a stage that
 // lies on none of its places: a message on the channel of this edge, direction (forward or backward) and
-// replica. A place comes to its next task when all sends of the task (or pair) before have ended; what a
+// replica. (Where they share a place, that place is at both ends, and what it sends to the others holds nobody up.) A place comes to its next task when all sends of the task (or pair) before have ended; what a
 // message brings can be used when its send has ended.
 //   unbounded (all zero)  a send ends at once: the sender never waits;
 //   depth > 0             at most so many messages of a channel are under way or waiting to be used: the send
@@ -272,8 +272,8 @@ typedef struct {
 } sched_times;
 // False and a diagnostic E_DEADLOCK. The schedule has passed sched_check.
 bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], loc where, sched_times *out);
-// The same where stages differ. What a stage makes, and the gradient of it, reaches stages that lie on none of its
-// places `send` after its end; meanwhile both ends go on.
+// The same where stages differ. What a stage makes, and the gradient of it, reaches a stage that lies on places that have
+// it not `send` after its end; meanwhile both ends go on.
 typedef struct sched_costs {
   const u64 *task[TASK_KINDS]; // by stage
   const u64 *send;             // by stage

@@ -69,9 +69,9 @@ void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *ai
   }
   for (u32 i = 0; i < of->nedges; i++) {
     const sched_edge *e = &of->edge[i];
-    const u64 delay = share_places(&of->at[e->from], &of->at[e->to]) ? 0 : of->cost.send[e->from];
-    add_edge(x, x->forward[e->from], x->forward[e->to], delay);
-    add_edge(x, x->back[e->to], x->back[e->from], delay);
+    const sched_places *from = &of->at[e->from], *to = &of->at[e->to];
+    add_edge(x, x->forward[e->from], x->forward[e->to], way_of(from, to, of->cost.send[e->from]));
+    add_edge(x, x->back[e->to], x->back[e->from], way_of(to, from, of->cost.send[e->from]));
   }
   set_descends(x), set_ends(x);
   x->n = x->nparts * x->micro;

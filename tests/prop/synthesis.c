@@ -71,11 +71,14 @@ static runs runs_of(arena *a, const sched_stages *of, u32 micro, const sched *s,
   return r;
 }
 
-static bool share(const sched_places *a, const sched_places *b) {
-  for (u32 i = 0; i < a->n; i++)
-    for (u32 k = 0; k < b->n; k++)
-      if (a->v[i] == b->v[k]) return true;
-  return false;
+// Does every place of b have what one of a makes?
+static bool has_all(const sched_places *a, const sched_places *b) {
+  for (u32 k = 0; k < b->n; k++) {
+    u32 i = 0;
+    while (i < a->n && a->v[i] != b->v[k]) i++;
+    if (i == a->n) return false;
+  }
+  return true;
 }
 
 static const sched_span *back_of(const runs *r, u32 at) {
@@ -87,9 +90,10 @@ static void check_needs(const runs *r) {
   for (u32 m = 0; m < r->micro; m++) {
     for (u32 i = 0; i < s->nedges; i++) {
       const u32 from = s->edge[i].from, to = s->edge[i].to, x = from * r->micro + m, y = to * r->micro + m;
-      const u64 send = share(&s->at[from], &s->at[to]) ? 0 : s->cost.send[from];
-      CHECK(r->at[TASK_F][x].end + send <= r->at[TASK_F][y].begin);
-      CHECK(back_of(r, y)->end + send <= back_of(r, x)->begin);
+      const u64 there = has_all(&s->at[from], &s->at[to]) ? 0 : s->cost.send[from];
+      const u64 back = has_all(&s->at[to], &s->at[from]) ? 0 : s->cost.send[from];
+      CHECK(r->at[TASK_F][x].end + there <= r->at[TASK_F][y].begin);
+      CHECK(back_of(r, y)->end + back <= back_of(r, x)->begin);
     }
     for (u32 k = 0; k < s->nstages; k++) {
       const u32 x = k * r->micro + m;
@@ -160,7 +164,7 @@ typedef struct {
 } all;
 
 static u64 delay_of(const all *x, const one *from, const one *to) {
-  if (from->stage == to->stage || share(&x->s->at[from->stage], &x->s->at[to->stage])) return 0;
+  if (from->stage == to->stage || has_all(&x->s->at[from->stage], &x->s->at[to->stage])) return 0;
   return x->s->cost.send[MIN(from->stage, to->stage)];
 }
 

@@ -225,6 +225,13 @@ error[E0118]: place 0: one microbatch takes 1 up to stage 0, but the limit is 0.
      | ^
   hint: a higher limit, smaller microbatches, or fewer stages on the place
 [1]
+## a stage on more places than the one before it: the others have not what is sent; its gradient they all have
+$ printf 'stage,forward_us,input_us,weight_us,memory,places,after,send_us\n0,1,1,0,1,0,,100\n1,1,1,0,1,0+1+2+3,0,0\n' > more.csv; heddle schedule --stages more.csv --mb 1 | grep -e ^time -e ^bound
+time          104.0 us
+bound         104.0 us: what every microbatch must wait for
+$ printf 'stage,forward_us,input_us,weight_us,memory,places,after,send_us\n0,1,1,0,1,0+1+2+3,,100\n1,1,1,0,1,0,0,0\n' > fewer.csv; heddle schedule --stages fewer.csv --mb 1 | grep -e ^time -e ^bound
+time          104.0 us
+bound         104.0 us: what every microbatch must wait for
 $ printf 'stage,forward_us,input_us,weight_us,memory,place,after\n0,1,1,0,1,0,\n1,1,1,0,1,0,\n2,1,1,0,1,0,\n3,1,1,0,1,0,\n4,1,1,0,0,1,0+1\n5,1,1,0,0,1,1+2\n6,1,1,0,0,1,2+3\n7,1,1,0,0,1,3+0\n' > ring.csv
 $ heddle schedule --stages ring.csv --mb 1 --memory 2
 error[E0118]: no order was found in which one microbatch takes no more than 2
