@@ -29,6 +29,9 @@ static void set_stage_costs(arena *a, const plan_graph *g, const sim_stage_cost 
   u64 *v[6];
   for (u32 i = 0; i < COUNT_OF(v); i++) v[i] = NEWN(a, u64, n);
   sched_places *at = NEWN(a, sched_places, n);
+  sched_edge *edge = arena_dup(a, g->edge, (g->nedges + 1) * sizeof *edge);
+  for (u32 i = 0; g->forward && i < g->nedges; i++)
+    edge[i].no_gradient |= g->forward[edge[i].from] || g->forward[edge[i].to];
   for (u32 k = 0; k < n; k++) {
     const i64 *ps = of[k].task_ps;
     const bool two = ps[TASK_I] || ps[TASK_W];
@@ -43,7 +46,7 @@ static void set_stage_costs(arena *a, const plan_graph *g, const sim_stage_cost 
       .nplaces = g->nplaces,
       .at = at,
       .nedges = g->nedges,
-      .edge = g->edge,
+      .edge = edge,
       .cost = {.task = {v[0], v[1], v[2], v[3]}, .send = v[4], .memory = v[5]},
   };
 }

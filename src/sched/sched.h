@@ -196,7 +196,7 @@ const sched *sched_with(arena *a, const sched *s, u32 nedges, const sched_edge *
 // empty cells idle; cells of its communication level (SEND_F, RECV_B, UNSHARD, ..) are read and left out, as
 // they follow from the rest. Stages lie where their tasks stand. What PyTorch has no words for: replica, pass
 // and version stand behind the microbatch where they are not 0 ("3F0r1p2v1"); edges that are no chain stand
-// in a first line "# edges 0-1 0-2". NULL and located diagnostics. A schedule that was read passes
+// in a first line "# edges 0-1 0>2", with > those along which no gradient comes back. NULL and located diagnostics. A schedule that was read passes
 // sched_check.
 const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
 void sched_print(const sched *s, strbuf *out);       // reads back equal
