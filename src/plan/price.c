@@ -35,8 +35,9 @@ static void set_stage_costs(arena *a, const plan_graph *g, const sim_stage_cost 
   for (u32 k = 0; k < n; k++) {
     const i64 *ps = of[k].task_ps;
     const bool two = ps[TASK_I] || ps[TASK_W];
-    v[TASK_F][k] = (u64)ps[TASK_F], v[TASK_B][k] = (u64)(two ? ps[TASK_I] + ps[TASK_W] : ps[TASK_B]);
+    v[TASK_F][k] = (u64)ps[TASK_F];
     v[TASK_I][k] = (u64)(two ? ps[TASK_I] : ps[TASK_B]), v[TASK_W][k] = two ? (u64)ps[TASK_W] : 0;
+    v[TASK_B][k] = v[TASK_I][k] + v[TASK_W][k];
     v[4][k] = (u64)of[k].send_ps;
     v[5][k] = (u64)(MAX(of[k].activation_bytes, 0) * 15625 + 8192) / 16384; // millionths of 1 MiB
     at[k] = (sched_places){1, &g->place[k]};

@@ -551,8 +551,11 @@ static const choice_unfit beside_passes[] = {
 };
 
 static bool settle_passes(ctx *c, const strategy_set *set, const strategy *s) {
-  return choice_file(s->schedule) || sched_passes(sched_row_of(s->schedule.n)) == 1 ||
-         strategy_goes_with(c, set, s, "schedule=3f1b", beside_passes, COUNT_OF(beside_passes));
+  char beside[256];
+  const sched_row *row = choice_file(s->schedule) ? NULL : sched_row_of(s->schedule.n);
+  if (!row || sched_passes(row) == 1) return true;
+  snprintf(beside, sizeof beside, "schedule=%s", row->name);
+  return strategy_goes_with(c, set, s, beside, beside_passes, COUNT_OF(beside_passes));
 }
 
 // A server has the states of its weights and the sum of their gradients already.

@@ -124,7 +124,7 @@ typedef enum { SPLIT_NO, SPLIT_ALL, SPLIT_SOME } sched_split;
 // microbatches; a group reads what the last but one before it has left, so there are two versions.
 typedef enum { WEIGHTS_ONE, WEIGHTS_STASHED, WEIGHTS_DOUBLE } sched_weights;
 // Forwards that a stage begins before a backward has come back, one chunk on each place: schedules.def.
-typedef enum { AHEAD_OTHER, AHEAD_DEPTH, AHEAD_TWICE, AHEAD_ALL } sched_ahead;
+typedef enum { AHEAD_OTHER, AHEAD_DEPTH, AHEAD_TWICE } sched_ahead;
 enum { CHUNKS_ANY = 0 };
 typedef struct {
   const char *name;          // "1f1b"
@@ -133,7 +133,6 @@ typedef struct {
   u32 chunks;                // on each place; CHUNKS_ANY: one or more
   bool group;                // reads sched_shape.group
   sched_split split;         // backward in two parts; SOME: of every stage that of some microbatches
-  bool idle_inference;       // without backward: differs from the rows before it
   sched_placement placement; // of its stages
   u32 least;                 // microbatches for each place, at least
   u32 multiple;              // microbatches of a step are one of this

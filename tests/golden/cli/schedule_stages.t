@@ -18,7 +18,7 @@ bfs               371.0 us  29.4 %      12  no    over the limit
 zb-h1             324.0 us  19.1 %       6  no    over the limit
 zb-h2             313.0 us  16.3 %    10.5  no    over the limit
 zb-1p             313.0 us  16.3 %       6  no    over the limit
-zb-2p             313.0 us  16.3 %      12  no    over the limit
+zb-2p             313.0 us  16.3 %    10.5  no    over the limit
 zb-v                                              two stages on every place
 zb-v-half                                         two stages on every place
 zb-v-min                                          two stages on every place

@@ -178,3 +178,12 @@ interleaved       1.342 s  30.5 %   14304  yes
 # edges 0>1 0>4 0-7 1>2 2>3 3>4 4>5 5>6 6>7 7-8 8-9 9-10 10-11
 $ heddle sim alphafold2:layers=4,recycle=3 --batch 8 --train --machine "4x1 a100-80gb ib=100Gb/s" --strategy "pp=4 mb=8 v=3 schedule=found.csv layers=equal" | grep "^one step"
 one step alone  1.182 s
+## a send as long as the longer one of value and gradient, whichever that is
+$ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --seq 16 --batch 64 --train --machine "1x8 v100" --strategy "pp=2 tp=4 mb=4 tp.stages=4/2" --stage-times - | cut -d , -f 1,8
+stage,send_us
+0,9.606815
+1,0
+$ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --seq 16 --batch 64 --train --machine "1x8 v100" --strategy "pp=2 tp=4 mb=4 tp.stages=2/4" --stage-times - | cut -d , -f 1,8
+stage,send_us
+0,9.606815
+1,0
