@@ -62,9 +62,11 @@ static bool refuse_times(ctx *c, const plan *pn) {
     const char *why, *hint;
   } row[] = {
       {!pn->train, "the plan has no backward", "add --train"},
-      {pn->sum_stream.i, "gradients are summed beside the last backward of a stage (overlap=dp)", "overlap=pp"},
+      {pn->sum_stream.i, "gradients are summed beside the last backward of a stage (overlap=dp)",
+       "overlap=pp"},
       {pn->nseqs > 1 && !pn->send_stream.i,
-       "a send occupies the places at both ends (overlap=none), which a schedule for given stages does not know",
+       "a send occupies the places at both ends (overlap=none), which a schedule for given stages does not "
+       "know",
        "overlap=pp"},
       {plan_update_group(pn) > 0, "weights are updated between tasks", "schedule=1f1b"},
       {plan_lies_wide(pn), "some stages lie on several places, and hold up all of them", "schedule=zb-h1"},

@@ -165,3 +165,26 @@ bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], lo
   }
   return sched_time_of(c, a, s, &all, where, out);
 }
+
+static bool is_own_weight(const sched_task *i, const sched_task *w) {
+  return w->kind == TASK_W && w->stage == i->stage && w->mb == i->mb && w->replica == i->replica;
+}
+
+bool sched_waits_in_vain(ctx *c, const sched *s, u32 *place, u32 *index) {
+  static const u32 cost[TASK_KINDS] = {[TASK_F] = 1, [TASK_B] = 2, [TASK_I] = 1, [TASK_W] = 1};
+  arena *a = arena_new();
+  sched_times t;
+  bool found = false;
+  bool *reads = ZNEWN(a, bool, s->nstages);
+  for (u32 k = 0; k < s->nedges; k++) reads[s->edge[k].to] = true;
+  const bool ok = s->backward && sched_time(c, a, s, cost, (loc){0}, &t);
+  for (u32 p = 0; ok && p < s->nplaces && !found; p++)
+    for (u32 i = 0; i + 1 < s->seq[p].n && !found; i++) {
+      const sched_task *x = &s->seq[p].v[i];
+      found = x->kind == TASK_I && !reads[x->stage] && !is_own_weight(x, x + 1) &&
+              t.at[p][i].begin > (i ? t.at[p][i - 1].end : 0);
+      *place = p, *index = i;
+    }
+  arena_free(a);
+  return found;
+}

@@ -204,10 +204,12 @@ static bool read_comment(reader *r, const char *p, const char *end) {
     if (p > at && p < end && (*p == '-' || forward_only))
       p++, to = is_digit(p, end) ? number(&p, end, STAGES_MAX - 1) : to;
     if (from == UINT32_MAX || to == UINT32_MAX || (p < end && *p != ' ')) {
-      diag(r->c, E_PLAN, loc_here(r, at), "an edge reads FROM-TO, two stages: 0-1; FROM>TO without a gradient");
+      diag(r->c, E_PLAN, loc_here(r, at),
+           "an edge reads FROM-TO, two stages: 0-1; FROM>TO without a gradient");
       return false;
     }
-    *vec_push(r->tmp, &r->edges) = (sched_edge){.from = (u16)from, .to = (u16)to, .no_gradient = forward_only};
+    *vec_push(r->tmp, &r->edges) =
+        (sched_edge){.from = (u16)from, .to = (u16)to, .no_gradient = forward_only};
     *vec_push(r->tmp, &r->edge_at) = (spot){r->line, (u32)(r->begin - r->text), (u32)(at - r->text)};
   }
   return true;
@@ -378,7 +380,7 @@ static bool check(reader *r, const sched *s) {
               : f.index == NO_TASK ? loc_text(r->c, r->file, r->line_of.v[f.place], 1, NULL)
                                    : loc_of_task(r, f.place, f.index);
   diag(r->c, E_PLAN, where, "%s", f.message);
-  if (f.hint && f.place == NO_TASK) note_highest(r, s);
+  if (f.hint && f.index == NO_TASK) note_highest(r, s);
   if (f.hint) diag_hint(r->c, "%s", f.hint);
   return false;
 }
@@ -489,7 +491,8 @@ void sched_print(const sched *s, strbuf *out) {
   if (s->updates) sb_fmt(out, "# updates %u\n", s->updates);
   if (!is_chain(s)) {
     sb_put(out, "# edges");
-    for (u32 k = 0; k < s->nedges; k++) sb_fmt(out, " %u%c%u", s->edge[k].from, s->edge[k].no_gradient ? '>' : '-', s->edge[k].to);
+    for (u32 k = 0; k < s->nedges; k++)
+      sb_fmt(out, " %u%c%u", s->edge[k].from, s->edge[k].no_gradient ? '>' : '-', s->edge[k].to);
     sb_char(out, '\n');
   }
   for (u32 p = 0; p < s->nplaces; p++) {

@@ -17,8 +17,8 @@ enum {
 // puts those of each behind those of the place before it; every place has as many.
 #define FILL_PLACE(id) sched_task *fill_##id(const sched_shape *s, u32 place, sched_task *t);
 #define FILL_ALL(id)   void fill_##id(const sched_shape *s, sched_task *t);
-#define SCHEDULE(id, name, aliases, about, chunks, group, split, placement, least, multiple, \
-                 weights, ahead, by)                                                                         \
+#define SCHEDULE(id, name, aliases, about, chunks, group, split, placement, least, multiple, weights, ahead, \
+                 by)                                                                                         \
   FILL_##by(id)
 #include "sched/schedules.def"
 #undef SCHEDULE

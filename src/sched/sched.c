@@ -12,9 +12,9 @@ static const struct {
 #define ANY            CHUNKS_ANY
 #define FILL_PLACE(id) .fill = fill_##id
 #define FILL_ALL(id)   .fill_all = fill_##id
-#define SCHEDULE(id, name, aliases, about, chunks, group, split, placement, least, multiple, \
-                 weights, ahead, by)                                                                         \
-  {{name, aliases, about, chunks, group, SPLIT_##split, PLACED_##placement, least, multiple, \
+#define SCHEDULE(id, name, aliases, about, chunks, group, split, placement, least, multiple, weights, ahead, \
+                 by)                                                                                         \
+  {{name, aliases, about, chunks, group, SPLIT_##split, PLACED_##placement, least, multiple,                 \
     WEIGHTS_##weights, AHEAD_##ahead},                                                                       \
    FILL_##by(id)},
 #include "sched/schedules.def"

@@ -279,6 +279,9 @@ typedef struct sched_costs {
   const u64 *memory;           // by stage: of one activation, on every place of the stage
 } sched_costs;
 bool sched_time_of(ctx *c, arena *a, const sched *s, const sched_costs *cost, loc where, sched_times *out);
+// The first place that waits, where F, I and W take 1 each, at an I of a stage that reads nothing, whose I is empty, and goes
+// on to another task than its W: the wait that a plan has not. False: there is none. The schedule runs.
+bool sched_waits_in_vain(ctx *c, const sched *s, u32 *place, u32 *index);
 // One line for each place, a column for each unit of time where F, I and W take one and B two:
 // docs/schedules.md explains it. t: of these costs. Lines longer than PICTURE_MOST units are cut, and end in
 // "...".
@@ -334,4 +337,7 @@ bool sched_synthesize(ctx *c, arena *a, const sched_stages *of, const sched_aims
 // False and a diagnostic: there is no such row, or it has none for these stages (E_STAGES).
 bool sched_row_on_stages(ctx *c, arena *a, const char *name, const sched_stages *of, u32 micro,
                          sched_synthesis *out);
+// The same of a schedule from the file `path`, of so many microbatches (0: any). Edges are those of the stages.
+bool sched_file_on_stages(ctx *c, arena *a, const char *path, const sched_stages *of, u32 micro,
+                          sched_synthesis *out);
 #endif

@@ -315,7 +315,8 @@ static bool check_edge(reader *r, const sched_stages *out, const list *after, u3
 static bool set_forward_only(reader *r, u32 to, sched_edge *e, u32 n) {
   list none = {0};
   if (!r->has[COL_NO_GRADIENT]) return true;
-  none.v = read_list(r, &r->rows.v[to], COL_NO_GRADIENT, STAGES_READ - 1, "a stage, or several as 0+1", &none.n);
+  none.v =
+      read_list(r, &r->rows.v[to], COL_NO_GRADIENT, STAGES_READ - 1, "a stage, or several as 0+1", &none.n);
   for (u32 i = 0; none.v && i < none.n; i++) {
     u32 k = 0;
     while (k < n && e[k].from != none.v[i]) k++;

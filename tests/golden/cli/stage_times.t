@@ -151,10 +151,13 @@ $ heddle schedule zb-1p --stages examples/stages.csv --mb 8 --memory 3
 error[E0801]: --memory is for a search; zb-1p is not looked for
   hint: leave it out, or the name
 [2]
-$ heddle schedule examples/zbv.csv --stages examples/stages.csv --mb 8
-error[E0801]: --stages finds a schedule; got examples/zbv.csv too
-  hint: leave out one of them
-[2]
+$ heddle schedule examples/zbv.csv --stages examples/stages.csv
+$ printf '0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n' > mine.csv; printf 'stage,forward_us,input_us,weight_us,memory,send_us\n0,1,2,0,1,5\n1,1,2,0,1,0\n' > two.csv; heddle schedule mine.csv --stages two.csv | grep -e ^micro -e ^time; heddle schedule mine.csv --stages two.csv --mb 3; cp mine.csv mine.out; heddle schedule mine.out
+## an empty I at which the file's order waits, and the plan does not
+$ printf '0F0,0I0,0F1,0I1,0W0,0W1\n1F0,1I0,1W0,1F1,1I1,1W1\n' > waits.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=waits.csv" 2>&1 | head -n 5
+$ printf '0F0,0F1,0I0,0W0,0I1\n1F0,1I0,1W0,1F1,1I1,1W1\n' > lacks.csv; heddle schedule lacks.csv
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 zb-v"
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=zb-auto" 2>&1 | tail -n 1 | cut -c 1-110
 ## earlier passes have no backward, and no gradient comes back to them: the order that is found is shorter in the plan, too
 $ heddle sim alphafold2:layers=4,recycle=3 --batch 8 --train --machine "4x1 a100-80gb ib=100Gb/s" --strategy "pp=4 mb=8 v=3 schedule=interleaved layers=equal" --stage-times passes.csv | grep "^one step"; cat passes.csv
 one step alone  1.307 s
