@@ -148,7 +148,7 @@ error[E0101]: cannot read 'none.csv': No such file or directory
 [1]
 $ printf '0F0,0B0,0F1\n1F0,1B0,1F1,1B1\n' > bad.csv; heddle schedule bad.csv
 error[E0501]: task 0B1 is in no sequence
-  --> bad.csv
+  --> bad.csv:1:1
   note: the highest stage is 1
     --> bad.csv:2:1
      2 | 1F0,1B0,1F1,1B1
@@ -458,7 +458,7 @@ error[E0101]: cannot read 'none.csv': No such file or directory
 [1]
 $ heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "schedule=1f1b,bad.csv"
 error[E0501]: task 0B1 is in no sequence
-  --> bad.csv
+  --> bad.csv:1:1
   note: the highest stage is 1
     --> bad.csv:2:1
      2 | 1F0,1B0,1F1,1B1
@@ -679,7 +679,7 @@ error[E0501]: replica 1 runs no microbatch
 [1]
 $ printf '0F0,0F1r1,0B0,0B1r1\n' > replicas.csv; heddle schedule replicas.csv
 error[E0501]: task 0F0r1 is in no sequence
-  --> replicas.csv
+  --> replicas.csv:1:1
   note: the highest stage is 0
     --> replicas.csv:1:1
      1 | 0F0,0F1r1,0B0,0B1r1

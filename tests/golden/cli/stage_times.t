@@ -152,12 +152,48 @@ error[E0801]: --memory is for a search; zb-1p is not looked for
   hint: leave it out, or the name
 [2]
 $ heddle schedule examples/zbv.csv --stages examples/stages.csv
+error[E0118]: examples/zbv.csv is no schedule of these 4 stages on 4 places: it has 8
+  --> examples/stages.csv:2:1
+   2 | 0,10,11,9,1,0,,1
+     | ^
+[1]
 $ printf '0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n' > mine.csv; printf 'stage,forward_us,input_us,weight_us,memory,send_us\n0,1,2,0,1,5\n1,1,2,0,1,0\n' > two.csv; heddle schedule mine.csv --stages two.csv | grep -e ^micro -e ^time; heddle schedule mine.csv --stages two.csv --mb 3; cp mine.csv mine.out; heddle schedule mine.out
+microbatches  2
+time          19.00 us
+error[E0501]: mine.csv has 2 microbatches, but mb=3
+  hint: pp=2 mb=2
+error[E0801]: mine.out is a file, but its name does not end in .csv
+  hint: rename it so
+[2]
 ## an empty I at which the file's order waits, and the plan does not
 $ printf '0F0,0I0,0F1,0I1,0W0,0W1\n1F0,1I0,1W0,1F1,1I1,1W1\n' > waits.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=waits.csv" 2>&1 | head -n 5
+warning[W0507]: place 0 waits at 0I0, which is empty, before 0F1; the plan does not, and may be simulated shorter than it runs
+  --> waits.csv:1:5
+   1 | 0F0,0I0,0F1,0I1,0W0,0W1
+     |     ^
+  hint: put 0W0 right behind it, or ask `heddle schedule waits.csv --stages FILE` for the time with that wait
 $ printf '0F0,0F1,0I0,0W0,0I1\n1F0,1I0,1W0,1F1,1I1,1W1\n' > lacks.csv; heddle schedule lacks.csv
+error[E0501]: task 0W1 is in no sequence
+  --> lacks.csv:1:1
+  note: the highest stage is 1
+    --> lacks.csv:2:1
+     2 | 1F0,1I0,1W0,1F1,1I1,1W1
+       | ^
+  note: the highest microbatch is 1
+    --> lacks.csv:1:5
+     1 | 0F0,0F1,0I0,0W0,0I1
+       |     ^
+  hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
+[1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 zb-v"
+error[E0509]: unknown choice 'zb-v'
+  --> --strategy:1:11
+   1 | pp=2 mb=2 zb-v
+     |           ^
+  hint: did you mean 'schedule=zb-v'?
+[2]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=zb-auto" 2>&1 | tail -n 1 | cut -c 1-110
+  hint: did you mean schedule=zb-h1 or zb-h2 or zb-1p or zb-2p or zb-v or zb-v-half or zb-v-min? It takes gpip
 ## earlier passes have no backward, and no gradient comes back to them: the order that is found is shorter in the plan, too
 $ heddle sim alphafold2:layers=4,recycle=3 --batch 8 --train --machine "4x1 a100-80gb ib=100Gb/s" --strategy "pp=4 mb=8 v=3 schedule=interleaved layers=equal" --stage-times passes.csv | grep "^one step"; cat passes.csv
 one step alone  1.307 s
