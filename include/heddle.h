@@ -358,11 +358,11 @@ const char *heddle_schedule_print(heddle_schedule *x); // as CSV
 const char *heddle_schedule_report(heddle_schedule *x, bool picture, heddle_format f);
 
 typedef struct {
-  uint32_t microbatches;
-  const char *memory; // that activations may take on a place, in the unit of the file; NULL: no limit
-  uint32_t seconds;   // about how long to search, counted in steps: same figures, same schedule; 0: 5
+  uint32_t microbatches; // 0: those of the file that `schedule` names
+  const char *memory;    // that activations may take on a place, in the unit of the file; NULL: no limit
+  uint32_t seconds;      // about how long to search, counted in steps: same figures, same schedule; 0: 5
   const char *
-      schedule; // look for nothing: this one ("zb-1p"), made for these times if it is of that kind; NULL: search
+      schedule; // look for nothing: this one ("zb-1p"), made for these times if it is of that kind, or "mine.csv"; NULL: search
 } heddle_find_options;
 // Looks for the fastest schedule of stages whose times a CSV file has (docs/schedules.md). Its report has the named
 // schedules beside it, and below which time no schedule can be. NULL and diagnostics at lines of the file.

@@ -33,10 +33,27 @@ static heddle_schedule *load(heddle_session *s, const char *name, const heddle_s
   return NULL;
 }
 
+static bool names_file(const char *name) {
+  arena *a = arena_new();
+  choice_value x;
+  const bool is = name && choice_read(CHOICE_schedule, a, name, strlen(name), &x) && x.path;
+  arena_free(a);
+  return is;
+}
+
+static bool order_for(ctx *c, arena *a, const heddle_find_options *o, heddle_schedule *x) {
+  if (!o->schedule) return sched_synthesize(c, a, &x->stages, &x->aims, &x->of);
+  if (!names_file(o->schedule))
+    return sched_row_on_stages(c, a, o->schedule, &x->stages, o->microbatches, &x->of);
+  if (!sched_file_on_stages(c, a, o->schedule, &x->stages, o->microbatches, &x->of)) return false;
+  x->aims.micro = x->of.s->nmicro;
+  return true;
+}
+
 static bool read_aims(ctx *c, const heddle_find_options *o, sched_aims *out) {
   *out = (sched_aims){
       .micro = o->microbatches, .memory = SCHED_NO_LIMIT, .seconds = o->seconds ? o->seconds : SECONDS};
-  if (!o->microbatches) {
+  if (!o->microbatches && !names_file(o->schedule)) {
     diag(c, E_STAGES, (loc){0}, "microbatches must be 1 or more; got 0");
     return false;
   }
@@ -52,9 +69,7 @@ static heddle_schedule *look_for(heddle_session *s, const char *path, const hedd
   const char *what = o->schedule ? o->schedule : "found";
   x->name = arena_printf(a, "%s for %s", what, path), x->found = true;
   if (read_aims(s->c, o, &x->aims) && sched_stages_read(s->c, a, path, &x->stages) &&
-      (o->schedule ? sched_row_on_stages(s->c, a, o->schedule, &x->stages, o->microbatches, &x->of)
-                   : sched_synthesize(s->c, a, &x->stages, &x->aims, &x->of)) &&
-      sched_time(s->c, a, x->of.s, REPORT_COSTS, (loc){0}, &x->t)) {
+      order_for(s->c, a, o, x) && sched_time(s->c, a, x->of.s, REPORT_COSTS, (loc){0}, &x->t)) {
     x->s = x->of.s;
     return x;
   }

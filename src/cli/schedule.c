@@ -1,5 +1,5 @@
 // schedule.c - heddle schedule NAME or FILE.csv: a schedule as CSV, or in figures and drawn; with --stages one that
-// is looked for, or with a name too, that one of these stages.
+// is looked for, or with a name or a file too, that one of these stages.
 //
 // The CSV goes to -o FILE. Figures go to standard output, unless the CSV goes there: with -o -, and where a
 // schedule is asked for by name and nothing else is said.
@@ -8,6 +8,12 @@
 static bool is_file(const char *name) {
   size_t n = strlen(name);
   return n >= 4 && !strcmp(name + n - 4, ".csv");
+}
+
+static bool is_there(const char *path) {
+  FILE *f = fopen(path, "r");
+  if (f) fclose(f);
+  return f != NULL;
 }
 
 // The CSV to `to` (NULL: nowhere), figures to standard output unless it is there.
@@ -37,12 +43,11 @@ static bool find(cli *x) {
     if (own[i].given)
       return usage_error("leave it out", "--%s cannot be combined with --stages: the file says what there is",
                          own[i].name);
-  if (x->operand && is_file(x->operand))
-    return usage_error("leave out one of them", "--stages finds a schedule; got %s too", x->operand);
   if (x->operand && (x->memory || x->seconds.given))
     return usage_error("leave it out, or the name", "--%s is for a search; %s is not looked for",
                        x->memory ? "memory" : "time", x->operand);
-  if (!x->micro.given) return usage_error("--mb 8", "`heddle schedule --stages` needs --mb");
+  if (!x->micro.given && !(x->operand && is_file(x->operand)))
+    return usage_error("--mb 8", "`heddle schedule --stages` needs --mb");
   const heddle_find_options o = {.microbatches = (uint32_t)x->micro.i,
                                  .memory = x->memory,
                                  .seconds = (uint32_t)x->seconds.i,
@@ -58,6 +63,8 @@ bool cmd_schedule(cli *x) {
     return usage_error("add --stages FILE, or leave it out", "--%s applies to --stages only",
                        x->memory ? "memory" : "time");
   const bool file = is_file(x->operand);
+  if (!file && is_there(x->operand))
+    return usage_error("rename it so", "%s is a file, but its name does not end in .csv", x->operand);
   if (!file && (!x->places.given || !x->micro.given))
     return usage_error("--pp 4 --mb 8", "`heddle schedule %s` needs --pp and --mb", x->operand);
   return put_schedule(x, named(x), x->output ? x->output : file || x->picture || x->json ? NULL : "-");

@@ -215,6 +215,7 @@ typedef struct {
 // No segment lies on several places, no weight has a server and none several versions, nothing is in host memory, no sums run beside a backward: such plans are simulated whole. A probe of a plan that
 // offloads is that of the plan that does not.
 bool plan_has_probe(const plan *pn);
+bool plan_lies_wide(const plan *pn); // may a segment lie on several places?
 prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out);
 // The same without what comes after the tasks if `find` has that: sim_ending_of stages with equal words
 // (plan_probed.ending) and states (plan_states), of the same planner and cost model. Then nothing is said of the

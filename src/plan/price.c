@@ -29,11 +29,15 @@ static void set_stage_costs(arena *a, const plan_graph *g, const sim_stage_cost 
   u64 *v[6];
   for (u32 i = 0; i < COUNT_OF(v); i++) v[i] = NEWN(a, u64, n);
   sched_places *at = NEWN(a, sched_places, n);
+  sched_edge *edge = arena_dup(a, g->edge, (g->nedges + 1) * sizeof *edge);
+  for (u32 i = 0; g->forward && i < g->nedges; i++)
+    edge[i].no_gradient |= g->forward[edge[i].from] || g->forward[edge[i].to];
   for (u32 k = 0; k < n; k++) {
     const i64 *ps = of[k].task_ps;
     const bool two = ps[TASK_I] || ps[TASK_W];
-    v[TASK_F][k] = (u64)ps[TASK_F], v[TASK_B][k] = (u64)(two ? ps[TASK_I] + ps[TASK_W] : ps[TASK_B]);
+    v[TASK_F][k] = (u64)ps[TASK_F];
     v[TASK_I][k] = (u64)(two ? ps[TASK_I] : ps[TASK_B]), v[TASK_W][k] = two ? (u64)ps[TASK_W] : 0;
+    v[TASK_B][k] = v[TASK_I][k] + v[TASK_W][k];
     v[4][k] = (u64)of[k].send_ps;
     v[5][k] = (u64)(MAX(of[k].activation_bytes, 0) * 15625 + 8192) / 16384; // millionths of 1 MiB
     at[k] = (sched_places){1, &g->place[k]};
@@ -43,9 +47,38 @@ static void set_stage_costs(arena *a, const plan_graph *g, const sim_stage_cost 
       .nplaces = g->nplaces,
       .at = at,
       .nedges = g->nedges,
-      .edge = g->edge,
+      .edge = edge,
       .cost = {.task = {v[0], v[1], v[2], v[3]}, .send = v[4], .memory = v[5]},
   };
+}
+
+// What makes the tasks of a stage depend on more than its own place, and what a plan says that has none of that.
+static bool refuse_times(ctx *c, const plan *pn) {
+  char alike[64];
+  snprintf(alike, sizeof alike, "%s=%u in place of replicas", pn->nsegments > 1 ? "pp" : "dp",
+           pn->nsegments > 1 ? pn->nsegments : pn->nreplicas);
+  const struct {
+    bool is;
+    const char *why, *hint;
+  } row[] = {
+      {!pn->train, "the plan has no backward", "add --train"},
+      {pn->sum_stream.i, "gradients are summed beside the last backward of a stage (overlap=dp)",
+       "overlap=pp"},
+      {pn->nseqs > 1 && !pn->send_stream.i,
+       "a send occupies the places at both ends (overlap=none), which a schedule for given stages does not "
+       "know",
+       "overlap=pp"},
+      {plan_update_group(pn) > 0, "weights are updated between tasks", "schedule=1f1b"},
+      {plan_lies_wide(pn), "some stages lie on several places, and hold up all of them", "schedule=zb-h1"},
+      {pn->offload, "copies from host memory run beside the tasks of other microbatches (offload)",
+       "offload=none"},
+      {pn->nstorage[STORAGE_SERVER] > 0, "servers gather gradients and send weights (sync=ps)",
+       "sync=allreduce"},
+      {pn->nreplicas > 1 && !plan_is_mirrored(pn), "each replica has stages of its own (replicas)", alike},
+  };
+  for (u32 i = 0; i < COUNT_OF(row); i++)
+    if (row[i].is) return !no_times(c, row[i].why, row[i].hint);
+  return false;
 }
 
 bool plan_stage_times(planner *pl, const plan *pn, cost_model *k, arena *a, sched_stages *out) {
@@ -53,16 +86,17 @@ bool plan_stage_times(planner *pl, const plan *pn, cost_model *k, arena *a, sche
   const u32 before = diag_count(c);
   const sim_opts o = {.mode = SIM_FOLDED};
   plan_probed about;
-  if (!pn->train) return no_times(c, "the plan has no backward", "add --train");
-  prog *probe = plan_has_probe(pn) ? plan_probe(pl, pn, k, a, false, &about) : NULL;
+  if (refuse_times(c, pn)) return false;
+  assert(plan_has_probe(pn)); // nothing is left that it has none for
+  prog *probe = plan_probe(pl, pn, k, a, false, &about);
   const sim_stages *st = probe ? sim_stages_of(c, a, probe, k, &o, &about.pipeline) : NULL;
   if (st) {
     sim_stage_cost *of = NEWN(a, sim_stage_cost, about.graph.nstages);
     sim_stages_costs(st, of);
     set_stage_costs(a, &about.graph, of, out);
   } else if (diag_count(c) == before) {
-    no_times(c, "those of this plan depend on each other",
-             "schedule=zb-h1, as many ranks on every place, and neither offload nor sync=ps");
+    no_times(c, "ranks of its places hold unlike pieces of what stages exchange",
+             "dp.shares=equal tp.shares=equal tp.stages=equal");
   }
   prog_free(probe);
   return st != NULL;

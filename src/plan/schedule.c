@@ -197,8 +197,7 @@ static bool within(const plan_submesh *x, const plan_submesh *of) {
   return true;
 }
 
-// May a segment lie on several places?
-static bool lies_wide(const plan *pn) {
+bool plan_lies_wide(const plan *pn) {
   for (u32 i = 0; i < pn->nsegments; i++)
     for (u32 k = 0; k < pn->nsegments; k++)
       if (within(&pn->segments[k].on, &pn->segments[i].on)) return true;
@@ -206,7 +205,7 @@ static bool lies_wide(const plan *pn) {
 }
 
 bool plan_has_probe(const plan *pn) {
-  return !pn->nstorage[STORAGE_SERVER] && !plan_update_group(pn) && !lies_wide(pn) && !pn->offload &&
+  return !pn->nstorage[STORAGE_SERVER] && !plan_update_group(pn) && !plan_lies_wide(pn) && !pn->offload &&
          !pn->sum_stream.i;
 }
 

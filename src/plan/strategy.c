@@ -43,6 +43,18 @@ static const char *called_here(const char *text, size_t n) {
   return NULL;
 }
 
+// The one choice among several words that has this one; NULL: none, or several have.
+static const char *whose_word(arena *a, const char *text, size_t n) {
+  const char *owner = NULL;
+  choice_value x;
+  for (u32 i = 0; i < CHOICE_COUNT && n; i++) {
+    if (choice_get((choice_id)i)->kind != CK_WORD || !choice_read((choice_id)i, a, text, n, &x)) continue;
+    if (owner) return NULL;
+    owner = choice_get((choice_id)i)->name;
+  }
+  return owner;
+}
+
 static bool unknown(const reader *r, const char *text, size_t n) {
   const char *ours = called_here(text, n);
   near_name near = near_to(text, n);
@@ -55,8 +67,11 @@ static bool unknown(const reader *r, const char *text, size_t n) {
     diag(r->c, E_STRATEGY, at(r, text), "a name is missing before '='");
   else
     diag(r->c, E_STRATEGY, at(r, text), "unknown choice '%.*s'", (int)n, text);
+  const char *owner = whose_word(r->a, text, n);
   if (ours)
     diag_hint(r->c, "in Heddle: %s", ours);
+  else if (owner)
+    diag_hint(r->c, "did you mean '%s=%.*s'?", owner, (int)n, text);
   else if (n && near.name)
     diag_hint(r->c, "did you mean '%s'?", near.name);
   else
@@ -99,6 +114,20 @@ static bool out_of_range(choice_id id, const char *text, size_t n) {
   return digits;
 }
 
+// The word that is most like this one, or all that begin as it does up to a dash; "": there are none.
+static const char *near_words(arena *a, choice_id id, const char *text, size_t n) {
+  strbuf b = {.a = a};
+  near_name near = near_to(text, n);
+  const char *dash = n ? memchr(text, '-', n) : NULL;
+  const u32 words = choice_get(id)->kind == CK_COUNT ? 0 : choice_words(id);
+  for (u32 i = 0; i < words; i++) near_try(&near, choice_word(id, i));
+  if (near.name) sb_put(&b, near.name);
+  for (u32 i = 0; i < words && dash && !near.name; i++)
+    if (!strncmp(choice_word(id, i), text, (size_t)(dash - text) + 1))
+      sb_fmt(&b, "%s%s", b.n ? " or " : "", choice_word(id, i));
+  return sb_str(&b);
+}
+
 static bool bad_value(const reader *r, choice_id id, const char *text, size_t n) {
   const choice_row *row = choice_get(id);
   const char *takes = values_of(r->a, id);
@@ -111,7 +140,11 @@ static bool bad_value(const reader *r, choice_id id, const char *text, size_t n)
     diag(r->c, E_STRATEGY, at(r, text), "%s=%.*s is out of range", row->name, (int)n, text);
   else
     diag(r->c, E_STRATEGY, at(r, text), "%s: unknown value '%.*s'", row->name, (int)n, text);
-  diag_hint(r->c, "%s takes %s", row->name, takes);
+  const char *near = near_words(r->a, id, text, n);
+  if (*near)
+    diag_hint(r->c, "did you mean %s=%s? It takes %s", row->name, near, takes);
+  else
+    diag_hint(r->c, "%s takes %s", row->name, takes);
   return false;
 }
 
@@ -551,8 +584,11 @@ static const choice_unfit beside_passes[] = {
 };
 
 static bool settle_passes(ctx *c, const strategy_set *set, const strategy *s) {
-  return choice_file(s->schedule) || sched_passes(sched_row_of(s->schedule.n)) == 1 ||
-         strategy_goes_with(c, set, s, "schedule=3f1b", beside_passes, COUNT_OF(beside_passes));
+  char beside[256];
+  const sched_row *row = choice_file(s->schedule) ? NULL : sched_row_of(s->schedule.n);
+  if (!row || sched_passes(row) == 1) return true;
+  snprintf(beside, sizeof beside, "schedule=%s", row->name);
+  return strategy_goes_with(c, set, s, beside, beside_passes, COUNT_OF(beside_passes));
 }
 
 // A server has the states of its weights and the sum of their gradients already.

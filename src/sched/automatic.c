@@ -5,8 +5,8 @@
 // in each of which every place runs an I, from the last place to the first, so that it is known when its gradient comes,
 // and a forward, from the first to the last. W fills what lies between: where it fits; where it does not, if the place
 // would else idle more than any other; and where there is no room for a forward. What is left of W ends the order. Some
-// decisions are good here and bad there, so each is a switch; all are tried, and the shortest order is kept. So is that of
-// the row by hand (zb-h1, zb-h2), where it is shorter than those.
+// decisions are good here and bad there, so each is a switch; all are tried. The order of the row by hand (zb-h1, zb-h2)
+// stays unless one of these is shorter. ZB-2p tries what ZB-1p does as well: with room for more the heuristic may do worse.
 #include "sched/internal.h"
 
 typedef enum {
@@ -17,8 +17,7 @@ typedef enum {
 } small_gaps; // what becomes of gaps that are too small for W
 typedef struct {
   bool eager; // one more forward before the first gradient, though that then waits
-  bool
-      late; // a place that is two forwards ahead of the next one runs a forward only where that holds up no I
+  bool late;  // a place that is two forwards ahead of the next one puts off every forward by a round
   small_gaps small;
 } switches;
 
@@ -128,10 +127,7 @@ static void put_forward(making *x, const switches *by, u32 p) {
 }
 
 static void put_back(making *x, const switches *by, u32 p) {
-  const u64 due = ready(x, p, TASK_I);
-  if (x->owed[p] && has_room(x, p) && MAX(x->clock[p], ready(x, p, TASK_F)) + x->dur[TASK_F][p] <= due)
-    put_forward(x, by, p);
-  fill_gap(x, by, p, due);
+  fill_gap(x, by, p, ready(x, p, TASK_I));
   run(x, p, TASK_I);
 }
 
@@ -223,8 +219,8 @@ static void open_edges(making *x) {
   }
 }
 
-static making making_of(arena *a, const sched_shape *s, u32 limit) {
-  making x = {.s = s, .a = a, .n = s->places, .micro = s->micro, .limit = limit};
+static making making_of(arena *a, const sched_shape *s) {
+  making x = {.s = s, .a = a, .n = s->places, .micro = s->micro};
   const size_t tasks = (size_t)x.n * x.micro;
   u64 *one = NEWN(a, u64, x.n);
   for (u32 p = 0; p < x.n; p++) one[p] = 1;
@@ -241,28 +237,49 @@ static making making_of(arena *a, const sched_shape *s, u32 limit) {
   return x;
 }
 
-static void automatic(const sched_shape *s, u32 limit,
-                      sched_task *(*by_hand)(const sched_shape *, u32, sched_task *), sched_task *t) {
-  const size_t each = (size_t)(s->backward ? 3 : 1) * s->micro;
-  for (u32 p = 0; p < s->places; p++) by_hand(s, p, t + each * p);
-  if (!s->backward) return;
-  arena *a = arena_new();
-  making x = making_of(a, s, limit);
-  follow(&x, t);
-  lasts best = lasts_of(&x);
-  bool made = false;
-  for (u32 k = 0; k < 4 * SMALLS && !(made && is_least(&x, &best)); k++) {
+// Orders within a limit: that of a row by hand, and those that are made.
+typedef struct {
+  u32 limit;
+  sched_task *(*by_hand)(const sched_shape *s, u32 place, sched_task *t);
+} within;
+
+// Keeps the order that was made in t if it is shorter than the best one; of equals the first stays.
+static void keep_best(const making *x, lasts *best, sched_task *t) {
+  const lasts now = lasts_of(x);
+  if (now.time > best->time || (now.time == best->time && now.span >= best->span)) return;
+  *best = now;
+  memcpy(t, x->t, (size_t)3 * x->micro * x->n * sizeof *t);
+}
+
+// hand: room for an order.
+static void try_within(making *x, const within *w, lasts *best, sched_task *hand, sched_task *t) {
+  x->limit = w->limit;
+  for (u32 p = 0; p < x->n; p++) w->by_hand(x->s, p, hand + (size_t)3 * x->micro * p);
+  follow(x, hand);
+  keep_best(x, best, t);
+  for (u32 k = 0; k < 4 * SMALLS && !is_least(x, best); k++) {
     const switches by = {k & 1, k >> 1 & 1, (small_gaps)(k >> 2)};
-    no_longer_than(&x, best.time);
-    if (!make(&x, &by)) continue;
-    const lasts now = lasts_of(&x);
-    const bool same = now.time == best.time && now.span == best.span;
-    if (now.time > best.time || (now.time == best.time && now.span > best.span) || (same && made)) continue;
-    best = now, made = true;
-    memcpy(t, x.t, each * s->places * sizeof *t);
+    no_longer_than(x, best->time);
+    if (make(x, &by)) keep_best(x, best, t);
   }
+}
+
+static void automatic(const sched_shape *s, u32 n, const within *w, sched_task *t) {
+  if (!s->backward) {
+    for (u32 p = 0; p < s->places; p++) w->by_hand(s, p, t + (size_t)s->micro * p);
+    return;
+  }
+  arena *a = arena_new();
+  making x = making_of(a, s);
+  sched_task *hand = NEWN(a, sched_task, (size_t)3 * s->micro * s->places);
+  lasts best = {UINT64_MAX, UINT64_MAX};
+  for (u32 k = 0; k < n; k++) try_within(&x, &w[k], &best, hand, t);
   arena_free(a);
 }
 
-void fill_zb_1p(const sched_shape *s, sched_task *t) { automatic(s, s->places, fill_zb_h1, t); }
-void fill_zb_2p(const sched_shape *s, sched_task *t) { automatic(s, 2 * s->places, fill_zb_h2, t); }
+void fill_zb_1p(const sched_shape *s, sched_task *t) {
+  automatic(s, 1, (within[]){{s->places, fill_zb_h1}}, t);
+}
+void fill_zb_2p(const sched_shape *s, sched_task *t) {
+  automatic(s, 2, (within[]){{2 * s->places, fill_zb_h2}, {s->places, fill_zb_h1}}, t);
+}

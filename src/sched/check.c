@@ -189,6 +189,20 @@ static u32 missing(const check *k, u64 x) { // kinds, as bits
   return none | (1u << TASK_B & ~seen);
 }
 
+// The first place of the task's stage that does not run it.
+static u32 place_without(const sched *s, const sched_task *t) {
+  const sched_places *at = places_of(s, t);
+  for (u32 i = 0; i < at->n; i++) {
+    const sched_seq *q = &s->seq[at->v[i]];
+    u32 k = 0;
+    while (k < q->n && !(q->v[k].stage == t->stage && q->v[k].kind == t->kind && q->v[k].mb == t->mb &&
+                         q->v[k].replica == t->replica && q->v[k].pass == t->pass))
+      k++;
+    if (k == q->n) return at->v[i];
+  }
+  return NO_TASK;
+}
+
 static bool check_whole(check *k) {
   const sched *s = k->s;
   for (u64 x = 0; x < k->n; x++) {
@@ -197,15 +211,15 @@ static bool check_whole(check *k) {
       sched_task t = task_at(s, x, (task_kind)kind);
       const sched_places *at = places_of(s, &t);
       if (miss >> kind & 1) {
-        fail(k, NO_TASK, NO_TASK, "task %s is in no sequence", name_of(&t).s);
+        fail(k, place_without(s, &t), NO_TASK, "task %s is in no sequence", name_of(&t).s);
         k->f.hint =
             arena_printf(k->a, "every stage runs every microbatch, 0 to %u, forward (F)%s once",
                          sched_micro(s, t.replica) - 1, s->backward ? " and backward (B, or I and W)" : "");
         return false;
       }
       if (at->n < 2 || !(k->seen[x] >> kind & 1) || k->times[kind][x] == at->n) continue;
-      return fail(k, NO_TASK, NO_TASK, "task %s is on %u of the %u places of its stage", name_of(&t).s,
-                  k->times[kind][x], at->n);
+      return fail(k, place_without(s, &t), NO_TASK, "task %s is on %u of the %u places of its stage",
+                  name_of(&t).s, k->times[kind][x], at->n);
     }
   }
   return true;

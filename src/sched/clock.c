@@ -20,15 +20,21 @@ bool share_places(const sched_places *a, const sched_places *b) {
   return false;
 }
 
+u64 way_of(const sched_places *from, const sched_places *to, u64 send) {
+  u32 k = 0;
+  for (u32 i = 0; i < from->n && k < to->n; i++) k += from->v[i] == to->v[k];
+  return k == to->n ? 0 : send;
+}
+
 // When what t needs of these stages is there. What is sent is what the earlier stage of the two makes, or its gradient.
 static u64 latest(const timing *x, const u64 *done, const sched_task *t, const u32 *stage, u32 n) {
   u64 end = 0;
   for (u32 k = 0; k < n; k++) {
     sched_task from = *t;
     from.stage = (u16)stage[k];
-    u64 send = x->cost->send[MIN(from.stage, t->stage)];
-    if (send && share_places(places_of(x->m.s, &from), places_of(x->m.s, t))) send = 0;
-    end = MAX(end, done[cell_index(&x->m, &from)] + send);
+    const u64 send = x->cost->send[MIN(from.stage, t->stage)],
+              way = send ? way_of(places_of(x->m.s, &from), places_of(x->m.s, t), send) : 0;
+    end = MAX(end, done[cell_index(&x->m, &from)] + way);
   }
   return end;
 }
@@ -158,4 +164,27 @@ bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], lo
     all.task[kind] = of;
   }
   return sched_time_of(c, a, s, &all, where, out);
+}
+
+static bool is_own_weight(const sched_task *i, const sched_task *w) {
+  return w->kind == TASK_W && w->stage == i->stage && w->mb == i->mb && w->replica == i->replica;
+}
+
+bool sched_waits_in_vain(ctx *c, const sched *s, u32 *place, u32 *index) {
+  static const u32 cost[TASK_KINDS] = {[TASK_F] = 1, [TASK_B] = 2, [TASK_I] = 1, [TASK_W] = 1};
+  arena *a = arena_new();
+  sched_times t;
+  bool found = false;
+  bool *reads = ZNEWN(a, bool, s->nstages);
+  for (u32 k = 0; k < s->nedges; k++) reads[s->edge[k].to] = true;
+  const bool ok = s->backward && sched_time(c, a, s, cost, (loc){0}, &t);
+  for (u32 p = 0; ok && p < s->nplaces && !found; p++)
+    for (u32 i = 0; i + 1 < s->seq[p].n && !found; i++) {
+      const sched_task *x = &s->seq[p].v[i];
+      found = x->kind == TASK_I && !reads[x->stage] && !is_own_weight(x, x + 1) &&
+              t.at[p][i].begin > (i ? t.at[p][i - 1].end : 0);
+      *place = p, *index = i;
+    }
+  arena_free(a);
+  return found;
 }

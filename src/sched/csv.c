@@ -167,7 +167,7 @@ static void warn_near(const reader *r, const char *p, const char *end) {
   while (from < end && (*from == ' ' || *from == '\t')) from++;
   for (to = from; to < end && ((*to | 32) >= 'a' && (*to | 32) <= 'z');) to++;
   const char *rest = to;
-  while (rest < end && (is_digit(rest, end) || strchr(" \t:=-", *rest))) rest++;
+  while (rest < end && (is_digit(rest, end) || strchr(" \t:=->", *rest))) rest++;
   if (to == from || rest < end || !is_digit(end - 1, end)) return;
   near_name near = near_to(from, (size_t)(to - from));
   for (u32 k = 0; k < COUNT_OF(known); k++) near_try(&near, known[k]);
@@ -184,8 +184,8 @@ static const char *behind(const char *p, const char *end, const char *directive)
   return p + n;
 }
 
-// "# edges 0-1 0-2": which stage reads which, where that is not the one before it. Comments that are neither this nor
-// the one above are skipped.
+// "# edges 0-1 0>2": which stage reads which, where that is not the one before it; with > no gradient comes back. Comments
+// that are neither this nor the one above are skipped.
 static bool read_comment(reader *r, const char *p, const char *end) {
   while (end > p && (end[-1] == ' ' || end[-1] == '\r')) end--;
   const char *rest = behind(p, end, "# updates");
@@ -200,12 +200,16 @@ static bool read_comment(reader *r, const char *p, const char *end) {
     while (p < end && *p == ' ') p++;
     const char *at = p;
     u32 from = number(&p, end, STAGES_MAX - 1), to = UINT32_MAX;
-    if (p > at && p < end && *p == '-') p++, to = is_digit(p, end) ? number(&p, end, STAGES_MAX - 1) : to;
+    const bool forward_only = p < end && *p == '>';
+    if (p > at && p < end && (*p == '-' || forward_only))
+      p++, to = is_digit(p, end) ? number(&p, end, STAGES_MAX - 1) : to;
     if (from == UINT32_MAX || to == UINT32_MAX || (p < end && *p != ' ')) {
-      diag(r->c, E_PLAN, loc_here(r, at), "an edge reads FROM-TO, two stages: 0-1");
+      diag(r->c, E_PLAN, loc_here(r, at),
+           "an edge reads FROM-TO, two stages: 0-1; FROM>TO without a gradient");
       return false;
     }
-    *vec_push(r->tmp, &r->edges) = (sched_edge){.from = (u16)from, .to = (u16)to};
+    *vec_push(r->tmp, &r->edges) =
+        (sched_edge){.from = (u16)from, .to = (u16)to, .no_gradient = forward_only};
     *vec_push(r->tmp, &r->edge_at) = (spot){r->line, (u32)(r->begin - r->text), (u32)(at - r->text)};
   }
   return true;
@@ -376,7 +380,7 @@ static bool check(reader *r, const sched *s) {
               : f.index == NO_TASK ? loc_text(r->c, r->file, r->line_of.v[f.place], 1, NULL)
                                    : loc_of_task(r, f.place, f.index);
   diag(r->c, E_PLAN, where, "%s", f.message);
-  if (f.hint && f.place == NO_TASK) note_highest(r, s);
+  if (f.hint && f.index == NO_TASK) note_highest(r, s);
   if (f.hint) diag_hint(r->c, "%s", f.hint);
   return false;
 }
@@ -469,7 +473,7 @@ const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n)
 // ---- printing -----------------------------------------------------------------------------------------
 static bool is_chain(const sched *s) {
   for (u32 k = 0; k < s->nedges; k++)
-    if (s->edge[k].from != k || s->edge[k].to != k + 1) return false;
+    if (s->edge[k].from != k || s->edge[k].to != k + 1 || s->edge[k].no_gradient) return false;
   return s->nedges + 1 == s->nstages;
 }
 
@@ -487,7 +491,8 @@ void sched_print(const sched *s, strbuf *out) {
   if (s->updates) sb_fmt(out, "# updates %u\n", s->updates);
   if (!is_chain(s)) {
     sb_put(out, "# edges");
-    for (u32 k = 0; k < s->nedges; k++) sb_fmt(out, " %u-%u", s->edge[k].from, s->edge[k].to);
+    for (u32 k = 0; k < s->nedges; k++)
+      sb_fmt(out, " %u%c%u", s->edge[k].from, s->edge[k].no_gradient ? '>' : '-', s->edge[k].to);
     sb_char(out, '\n');
   }
   for (u32 p = 0; p < s->nplaces; p++) {

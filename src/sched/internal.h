@@ -17,8 +17,8 @@ enum {
 // puts those of each behind those of the place before it; every place has as many.
 #define FILL_PLACE(id) sched_task *fill_##id(const sched_shape *s, u32 place, sched_task *t);
 #define FILL_ALL(id)   void fill_##id(const sched_shape *s, sched_task *t);
-#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least, multiple, \
-                 weights, ahead, by)                                                                         \
+#define SCHEDULE(id, name, aliases, about, chunks, group, split, placement, least, multiple, weights, ahead, \
+                 by)                                                                                         \
   FILL_##by(id)
 #include "sched/schedules.def"
 #undef SCHEDULE
@@ -153,6 +153,8 @@ bool sched_runs(const sched *s, const sched_buffers *b);
 bool chain_is(const sched *s);
 bool chain_run(arena *a, const sched *s, sched_slot *v, u32 *nsteps, bool *fits);
 bool share_places(const sched_places *a, const sched_places *b); // clock.c
+// How long what a task on places `from` makes is on its way to a task on places `to`: 0 if each of these has it already.
+u64 way_of(const sched_places *from, const sched_places *to, u64 send);
 void deadlock_report(ctx *c, const merge *m, loc where);
 
 // What a place waits for.

@@ -96,13 +96,8 @@ static bool wait_for(merge *m, u32 place, cell *x) {
 
 // ---- what a task needs, and where its results go ------------------------------------------------------
 static bool same_submesh(const merge *m, u32 replica, u32 x, u32 y) {
-  const sched_places *a = &m->s->at[(size_t)replica * m->s->nstages + x],
-                     *b = &m->s->at[(size_t)replica * m->s->nstages + y];
-  for (u32 i = 0, j = 0; i < a->n && j < b->n;) {
-    if (a->v[i] == b->v[j]) return true;
-    a->v[i] < b->v[j] ? i++ : j++;
-  }
-  return false;
+  const sched_places *at = m->s->at + (size_t)replica * m->s->nstages;
+  return share_places(&at[x], &at[y]);
 }
 
 // The message that t sends along its edges (or, `to` given: that it gets) needs room until stage `to` has

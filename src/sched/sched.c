@@ -12,9 +12,9 @@ static const struct {
 #define ANY            CHUNKS_ANY
 #define FILL_PLACE(id) .fill = fill_##id
 #define FILL_ALL(id)   .fill_all = fill_##id
-#define SCHEDULE(id, name, aliases, about, chunks, group, split, idle_inference, placement, least, multiple, \
-                 weights, ahead, by)                                                                         \
-  {{name, aliases, about, chunks, group, SPLIT_##split, idle_inference, PLACED_##placement, least, multiple, \
+#define SCHEDULE(id, name, aliases, about, chunks, group, split, placement, least, multiple, weights, ahead, \
+                 by)                                                                                         \
+  {{name, aliases, about, chunks, group, SPLIT_##split, PLACED_##placement, least, multiple,                 \
     WEIGHTS_##weights, AHEAD_##ahead},                                                                       \
    FILL_##by(id)},
 #include "sched/schedules.def"
@@ -301,18 +301,20 @@ static bool check_versions(ctx *c, const sched_row *r, const sched_shape *s, loc
 
 static bool refuse_multiple(ctx *c, const sched_row *r, u32 micro, loc where) {
   const u32 below = micro / r->multiple * r->multiple, above = below + r->multiple;
-  if (r->multiple == 2)
-    diag(c, E_PLAN, where, "%s runs half of the microbatches in each direction; got %u, an odd number",
-         r->name, micro);
-  else
-    diag(c, E_PLAN, where,
-         "%s runs pairs of microbatches, half of them in each direction; got %u, not a multiple of %u",
-         r->name, micro, r->multiple);
-  if (r->multiple == 2 || !below)
+  diag(c, E_PLAN, where, "%s deals microbatches to %u directions, %u at a time; got %u, not a multiple of %u",
+       r->name, sched_replicas(r), r->multiple / sched_replicas(r), micro, r->multiple);
+  if (!below)
     diag_hint(c, "mb=%u", above);
   else
     diag_hint(c, "mb=%u or mb=%u", below, above);
   return false;
+}
+
+// The first row that takes any number of chunks.
+static const char *any_chunks(void) {
+  u32 i = 0;
+  while (rows[i].row.chunks != CHUNKS_ANY) i++;
+  return rows[i].row.name;
 }
 
 static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc where) {
@@ -322,12 +324,11 @@ static bool check_sizes(ctx *c, const sched_row *r, const sched_shape *s, loc wh
     return false;
   }
   if (r->chunks && s->chunks != r->chunks) {
-    diag(c, E_PLAN, where, "%s runs %s on each place; got %u", r->name,
-         r->chunks == 1   ? "one chunk"
-         : r->chunks == 2 ? "two chunks"
-                          : "three passes, chunks,",
+    char many[32];
+    snprintf(many, sizeof many, "%u %s", r->chunks, sched_passes(r) > 1 ? "passes" : "chunks");
+    diag(c, E_PLAN, where, "%s runs %s on each place; got %u", r->name, r->chunks == 1 ? "one chunk" : many,
          s->chunks);
-    diag_hint(c, "v=%u, or schedule=interleaved", r->chunks);
+    diag_hint(c, "v=%u, or schedule=%s", r->chunks, any_chunks());
     return false;
   }
   if (s->micro < (u64)r->least * s->places) {

@@ -124,7 +124,7 @@ typedef enum { SPLIT_NO, SPLIT_ALL, SPLIT_SOME } sched_split;
 // microbatches; a group reads what the last but one before it has left, so there are two versions.
 typedef enum { WEIGHTS_ONE, WEIGHTS_STASHED, WEIGHTS_DOUBLE } sched_weights;
 // Forwards that a stage begins before a backward has come back, one chunk on each place: schedules.def.
-typedef enum { AHEAD_OTHER, AHEAD_DEPTH, AHEAD_TWICE, AHEAD_ALL } sched_ahead;
+typedef enum { AHEAD_OTHER, AHEAD_DEPTH, AHEAD_TWICE } sched_ahead;
 enum { CHUNKS_ANY = 0 };
 typedef struct {
   const char *name;          // "1f1b"
@@ -133,7 +133,6 @@ typedef struct {
   u32 chunks;                // on each place; CHUNKS_ANY: one or more
   bool group;                // reads sched_shape.group
   sched_split split;         // backward in two parts; SOME: of every stage that of some microbatches
-  bool idle_inference;       // without backward: differs from the rows before it
   sched_placement placement; // of its stages
   u32 least;                 // microbatches for each place, at least
   u32 multiple;              // microbatches of a step are one of this
@@ -196,7 +195,7 @@ const sched *sched_with(arena *a, const sched *s, u32 nedges, const sched_edge *
 // empty cells idle; cells of its communication level (SEND_F, RECV_B, UNSHARD, ..) are read and left out, as
 // they follow from the rest. Stages lie where their tasks stand. What PyTorch has no words for: replica, pass
 // and version stand behind the microbatch where they are not 0 ("3F0r1p2v1"); edges that are no chain stand
-// in a first line "# edges 0-1 0-2". NULL and located diagnostics. A schedule that was read passes
+// in a first line "# edges 0-1 0>2", with > those along which no gradient comes back. NULL and located diagnostics. A schedule that was read passes
 // sched_check.
 const sched *sched_parse(ctx *c, arena *a, sym file, const char *text, size_t n);
 void sched_print(const sched *s, strbuf *out);       // reads back equal
@@ -222,7 +221,7 @@ bool sched_check(ctx *c, const sched *s, loc where, const loc *seq_at);
 
 // How the ends of a send are coupled. When a task ends, its result is sent along every edge to a stage that
 // lies on none of its places: a message on the channel of this edge, direction (forward or backward) and
-// replica. A place comes to its next task when all sends of the task (or pair) before have ended; what a
+// replica. (Where they share a place, that place is at both ends, and what it sends to the others holds nobody up.) A place comes to its next task when all sends of the task (or pair) before have ended; what a
 // message brings can be used when its send has ended.
 //   unbounded (all zero)  a send ends at once: the sender never waits;
 //   depth > 0             at most so many messages of a channel are under way or waiting to be used: the send
@@ -272,14 +271,17 @@ typedef struct {
 } sched_times;
 // False and a diagnostic E_DEADLOCK. The schedule has passed sched_check.
 bool sched_time(ctx *c, arena *a, const sched *s, const u32 cost[TASK_KINDS], loc where, sched_times *out);
-// The same where stages differ. What a stage makes, and the gradient of it, reaches stages that lie on none of its
-// places `send` after its end; meanwhile both ends go on.
+// The same where stages differ. What a stage makes, and the gradient of it, reaches a stage that lies on places that have
+// it not `send` after its end; meanwhile both ends go on.
 typedef struct sched_costs {
   const u64 *task[TASK_KINDS]; // by stage
   const u64 *send;             // by stage
   const u64 *memory;           // by stage: of one activation, on every place of the stage
 } sched_costs;
 bool sched_time_of(ctx *c, arena *a, const sched *s, const sched_costs *cost, loc where, sched_times *out);
+// The first place that waits, where F, I and W take 1 each, at an I of a stage that reads nothing, whose I is empty, and goes
+// on to another task than its W: the wait that a plan has not. False: there is none. The schedule runs.
+bool sched_waits_in_vain(ctx *c, const sched *s, u32 *place, u32 *index);
 // One line for each place, a column for each unit of time where F, I and W take one and B two:
 // docs/schedules.md explains it. t: of these costs. Lines longer than PICTURE_MOST units are cut, and end in
 // "...".
@@ -335,4 +337,7 @@ bool sched_synthesize(ctx *c, arena *a, const sched_stages *of, const sched_aims
 // False and a diagnostic: there is no such row, or it has none for these stages (E_STAGES).
 bool sched_row_on_stages(ctx *c, arena *a, const char *name, const sched_stages *of, u32 micro,
                          sched_synthesis *out);
+// The same of a schedule from the file `path`, of so many microbatches (0: any). Edges are those of the stages.
+bool sched_file_on_stages(ctx *c, arena *a, const char *path, const sched_stages *of, u32 micro,
+                          sched_synthesis *out);
 #endif

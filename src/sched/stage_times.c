@@ -13,11 +13,13 @@ typedef enum {
   COL_PLACES,
   COL_AFTER,
   COL_SEND,
+  COL_NO_GRADIENT,
   COLS
 } column_id;
 static const char *const column_name[COLS] = {"stage", "forward_us", "input_us", "weight_us", "memory",
-                                              "place", "places",     "after",    "send_us"};
-static const char columns[] = "stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us]";
+                                              "place", "places",     "after",    "send_us",   "no_gradient"};
+static const char columns[] =
+    "stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us][,no_gradient]";
 
 typedef struct {
   const char *s; // NULL: there is no such column
@@ -309,6 +311,27 @@ static bool check_edge(reader *r, const sched_stages *out, const list *after, u3
   return false;
 }
 
+// The edges into stage `to` along which no gradient comes back. e: the n edges into it.
+static bool set_forward_only(reader *r, u32 to, sched_edge *e, u32 n) {
+  list none = {0};
+  if (!r->has[COL_NO_GRADIENT]) return true;
+  none.v =
+      read_list(r, &r->rows.v[to], COL_NO_GRADIENT, STAGES_READ - 1, "a stage, or several as 0+1", &none.n);
+  for (u32 i = 0; none.v && i < none.n; i++) {
+    u32 k = 0;
+    while (k < n && e[k].from != none.v[i]) k++;
+    if (k < n) {
+      e[k].no_gradient = true;
+      continue;
+    }
+    diag(r->c, E_STAGES, at_cell(r, &r->rows.v[to], COL_NO_GRADIENT),
+         "stage %u gives stage %u no gradient, but does not read it", to, none.v[i]);
+    diag_hint(r->c, "no_gradient names some of the stages of `after`");
+    return false;
+  }
+  return none.v;
+}
+
 static bool set_edges(reader *r, sched_stages *out) {
   list *after = ZNEWN(r->a, list, out->nstages);
   VEC(sched_edge) e = {0};
@@ -322,11 +345,13 @@ static bool set_edges(reader *r, sched_stages *out) {
       after[i] = (list){arena_dup(r->a, &(u16){(u16)(i - 1)}, sizeof(u16)), 1};
     }
   }
-  for (u32 i = 0; i < out->nstages; i++)
+  for (u32 i = 0; i < out->nstages; i++) {
     for (u32 k = 0; k < after[i].n; k++) {
       if (!check_edge(r, out, after, i, after[i].v[k])) return false;
       *vec_push(r->a, &e) = (sched_edge){.from = after[i].v[k], .to = (u16)i};
     }
+    if (!set_forward_only(r, i, e.v + e.n - after[i].n, after[i].n)) return false;
+  }
   qsort(e.v, e.n, sizeof *e.v, by_ends);
   out->edge = e.v, out->nedges = e.n;
   return true;
@@ -378,19 +403,29 @@ static void put_amount(strbuf *out, u64 millionths) {
 
 static void put_list(strbuf *out, u32 number, bool first) { sb_fmt(out, "%s%u", first ? "," : "+", number); }
 
+// The stages that this one reads; forward_only: of them those to which it gives no gradient.
+static void put_read(const sched_stages *s, u32 stage, bool forward_only, strbuf *out) {
+  bool first = true;
+  for (u32 i = 0; i < s->nedges; i++)
+    if (s->edge[i].to == stage && (!forward_only || s->edge[i].no_gradient))
+      put_list(out, s->edge[i].from, first), first = false;
+  if (first) sb_char(out, ',');
+}
+
 void sched_stages_print(const sched_stages *s, strbuf *out) {
   const sched_costs *c = &s->cost;
-  sb_put(out, "stage,forward_us,input_us,weight_us,memory,places,after,send_us\n");
+  bool forward_only = false;
+  for (u32 i = 0; i < s->nedges; i++) forward_only |= s->edge[i].no_gradient;
+  sb_fmt(out, "stage,forward_us,input_us,weight_us,memory,places,after,send_us%s\n",
+         forward_only ? ",no_gradient" : "");
   for (u32 k = 0; k < s->nstages; k++) {
-    bool first = true;
     sb_fmt(out, "%u", k);
     put_amount(out, c->task[TASK_F][k]), put_amount(out, c->task[TASK_I][k]);
     put_amount(out, c->task[TASK_W][k]), put_amount(out, c->memory[k]);
     for (u32 i = 0; i < s->at[k].n; i++) put_list(out, s->at[k].v[i], !i);
-    for (u32 i = 0; i < s->nedges; i++)
-      if (s->edge[i].to == k) put_list(out, s->edge[i].from, first), first = false;
-    if (first) sb_char(out, ',');
+    put_read(s, k, false, out);
     put_amount(out, c->send[k]);
+    if (forward_only) put_read(s, k, true, out);
     sb_char(out, '\n');
   }
 }

@@ -298,3 +298,32 @@ bool sched_row_on_stages(ctx *c, arena *a, const char *name, const sched_stages 
        of->nplaces, why);
   return false;
 }
+
+// Why a schedule from text has not the form of these stages; NULL: it has.
+static const char *unlike(arena *a, const sched *s, const sched_stages *of) {
+  if (s->nreplicas > 1) return "it runs several replicas of the model";
+  if (s->npasses > 1) return "it runs several passes of the forward";
+  if (sched_has_versions(s)) return "it updates weights between tasks";
+  if (!s->backward) return "it runs no backward";
+  if (s->nstages != of->nstages) return arena_printf(a, "it has %u", s->nstages);
+  for (u32 k = 0; k < of->nstages; k++)
+    if (s->at[k].n != of->at[k].n || memcmp(s->at[k].v, of->at[k].v, s->at[k].n * sizeof *s->at[k].v))
+      return arena_printf(a, "it has stage %u on other places", k);
+  return NULL;
+}
+
+bool sched_file_on_stages(ctx *c, arena *a, const char *path, const sched_stages *of, u32 micro,
+                          sched_synthesis *out) {
+  *out = (sched_synthesis){0};
+  const sched *s = sched_read(c, a, path, (loc){0});
+  const sched_shape shape = {.micro = micro};
+  if (!s || !sched_fits(c, s, path, &shape, (loc){0})) return false;
+  const char *why = unlike(a, s, of);
+  if (why) {
+    diag(c, E_STAGES, of->where[0], "%s is no schedule of these %u stages on %u places: %s", path,
+         of->nstages, of->nplaces, why);
+    return false;
+  }
+  out->s = sched_with(a, s, of->nedges, of->edge, NULL);
+  return sched_time_of(c, a, out->s, &of->cost, (loc){0}, &out->t);
+}

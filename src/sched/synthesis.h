@@ -33,14 +33,14 @@ typedef struct {
       *back;           // by stage: the part that takes memory, that gives it back, whose end others need
   u64 *work;           // by place: of one microbatch
   const u32 *descends; // stage_descends
-  bool *is_end;        // by stage: no other reads it
+  bool *is_end;        // by stage: its backward waits for no other
   u64 *due;            // by place: room of order_has_way_out
   u64 steps;           // that may be taken still: of some nanoseconds each
 } synth;
 void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *aims);
 static inline void spend(synth *x, u64 steps) { x->steps -= MIN(x->steps, steps); }
 
-// Does stage `to` read stage `from`, at once or over others?
+// Does the backward of stage `from` wait for that of stage `to`, at once or over others?
 static inline bool stage_descends(const sched_stages *of, const u32 *descends, u32 from, u32 to) {
   return descends[from * ((of->nstages + 31) / 32) + to / 32] >> to % 32 & 1;
 }
@@ -56,7 +56,8 @@ typedef u16 order_item;
 u64 order_time(const synth *x, const order_item *o, u64 *begin);
 bool order_fits(const synth *x, const order_item *o); // is it one, and is memory enough?
 // Is there room for the oldest microbatch that has forwards to run? An end of the model runs forward when all stages that it
-// reads, over others or at once, have; until it has, nothing of these is given back, of this microbatch or of later ones.
+// reads, over others or at once, have; until it has, nothing of those that wait for its backward is given back, of this
+// microbatch or of later ones.
 // count: by part, how many ran.
 bool order_has_way_out(const synth *x, const u16 *count);
 void order_sort(const synth *x, order_item *o); // by when tasks begin

@@ -43,6 +43,7 @@ static void set_descends(synth *x) {
   u32 *v = ZNEWN(x->a, u32, of->nstages * words);
   for (u32 i = of->nedges; i-- > 0;) { // those of later stages are known: edges are in order
     const sched_edge *e = &of->edge[i];
+    if (e->no_gradient) continue;
     v[e->from * words + e->to / 32] |= 1u << e->to % 32;
     for (u32 k = 0; k < words; k++) v[e->from * words + k] |= v[e->to * words + k];
   }
@@ -54,7 +55,8 @@ static void set_ends(synth *x) {
   x->is_end = NEWN(x->a, bool, of->nstages);
   x->due = NEWN(x->a, u64, of->nplaces);
   memset(x->is_end, true, of->nstages * sizeof *x->is_end);
-  for (u32 i = 0; i < of->nedges; i++) x->is_end[of->edge[i].from] = false;
+  for (u32 i = 0; i < of->nedges; i++)
+    if (!of->edge[i].no_gradient) x->is_end[of->edge[i].from] = false;
 }
 
 void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *aims) {
@@ -69,9 +71,10 @@ void synth_open(synth *x, arena *a, const sched_stages *of, const sched_aims *ai
   }
   for (u32 i = 0; i < of->nedges; i++) {
     const sched_edge *e = &of->edge[i];
-    const u64 delay = share_places(&of->at[e->from], &of->at[e->to]) ? 0 : of->cost.send[e->from];
-    add_edge(x, x->forward[e->from], x->forward[e->to], delay);
-    add_edge(x, x->back[e->to], x->back[e->from], delay);
+    const sched_places *from = &of->at[e->from], *to = &of->at[e->to];
+    add_edge(x, x->forward[e->from], x->forward[e->to], way_of(from, to, of->cost.send[e->from]));
+    if (e->no_gradient) continue;
+    add_edge(x, x->back[e->to], x->back[e->from], way_of(to, from, of->cost.send[e->from]));
   }
   set_descends(x), set_ends(x);
   x->n = x->nparts * x->micro;

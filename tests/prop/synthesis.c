@@ -10,7 +10,7 @@ static u32 few(u32 n) { return (u32)(rng_next(&R) % n); }
 // ---- random stages --------------------------------------------------------------------------------------
 enum { STAGES = 8, UNIT = 1000000 };
 static void put_stages(strbuf *b, u32 n, u32 places, u32 longest, bool graph) {
-  sb_put(b, "stage,forward_us,input_us,weight_us,memory,place,after,send_us\n");
+  sb_put(b, "stage,forward_us,input_us,weight_us,memory,place,after,send_us,no_gradient\n");
   const bool whole = !few(3), even = !few(3);
   const u32 f = 1 + few(longest), i = 1 + few(longest), w = whole ? 0 : 1 + few(longest);
   for (u32 k = 0; k < n; k++) {
@@ -27,10 +27,15 @@ static void put_stages(strbuf *b, u32 n, u32 places, u32 longest, bool graph) {
     else
       sb_fmt(b, "%u", few(places));
     sb_put(b, ",");
-    bool any = false;
+    bool any = false, none[STAGES] = {false};
     for (u32 from = 0; from < k; from++)
-      if (graph ? few(2) : from + 1 == k) sb_fmt(b, "%s%u", any ? "+" : "", from), any = true;
-    sb_fmt(b, ",%u\n", few(3) ? 0 : few(3));
+      if (graph ? few(2) : from + 1 == k)
+        sb_fmt(b, "%s%u", any ? "+" : "", from), any = true, none[from] = !few(16);
+    sb_fmt(b, ",%u,", few(3) ? 0 : few(3));
+    any = false;
+    for (u32 from = 0; from < k; from++)
+      if (none[from]) sb_fmt(b, "%s%u", any ? "+" : "", from), any = true;
+    sb_put(b, "\n");
   }
 }
 
@@ -71,11 +76,14 @@ static runs runs_of(arena *a, const sched_stages *of, u32 micro, const sched *s,
   return r;
 }
 
-static bool share(const sched_places *a, const sched_places *b) {
-  for (u32 i = 0; i < a->n; i++)
-    for (u32 k = 0; k < b->n; k++)
-      if (a->v[i] == b->v[k]) return true;
-  return false;
+// Does every place of b have what one of a makes?
+static bool has_all(const sched_places *a, const sched_places *b) {
+  for (u32 k = 0; k < b->n; k++) {
+    u32 i = 0;
+    while (i < a->n && a->v[i] != b->v[k]) i++;
+    if (i == a->n) return false;
+  }
+  return true;
 }
 
 static const sched_span *back_of(const runs *r, u32 at) {
@@ -87,9 +95,10 @@ static void check_needs(const runs *r) {
   for (u32 m = 0; m < r->micro; m++) {
     for (u32 i = 0; i < s->nedges; i++) {
       const u32 from = s->edge[i].from, to = s->edge[i].to, x = from * r->micro + m, y = to * r->micro + m;
-      const u64 send = share(&s->at[from], &s->at[to]) ? 0 : s->cost.send[from];
-      CHECK(r->at[TASK_F][x].end + send <= r->at[TASK_F][y].begin);
-      CHECK(back_of(r, y)->end + send <= back_of(r, x)->begin);
+      const u64 there = has_all(&s->at[from], &s->at[to]) ? 0 : s->cost.send[from];
+      const u64 back = has_all(&s->at[to], &s->at[from]) ? 0 : s->cost.send[from];
+      CHECK(r->at[TASK_F][x].end + there <= r->at[TASK_F][y].begin);
+      CHECK(s->edge[i].no_gradient || back_of(r, y)->end + back <= back_of(r, x)->begin);
     }
     for (u32 k = 0; k < s->nstages; k++) {
       const u32 x = k * r->micro + m;
@@ -160,7 +169,7 @@ typedef struct {
 } all;
 
 static u64 delay_of(const all *x, const one *from, const one *to) {
-  if (from->stage == to->stage || share(&x->s->at[from->stage], &x->s->at[to->stage])) return 0;
+  if (from->stage == to->stage || has_all(&x->s->at[from->stage], &x->s->at[to->stage])) return 0;
   return x->s->cost.send[MIN(from->stage, to->stage)];
 }
 
@@ -174,6 +183,7 @@ static bool is_needed(const all *x, const one *from, const one *to) {
     return false;
   for (u32 i = 0; i < x->s->nedges; i++) {
     const u32 e = x->s->edge[i].from, f = x->s->edge[i].to;
+    if (x->s->edge[i].no_gradient && from->kind != TASK_F) continue;
     if (from->kind == TASK_F ? from->stage == e && to->stage == f : from->stage == f && to->stage == e)
       return true;
   }

@@ -60,7 +60,7 @@ static sched_times times_of(bed *b, const char *name, const sched_costs *known) 
   return t;
 }
 
-// Never later than the row by hand, and never above the limit; and not always the same.
+// Never later than the row by hand, nor in more room than in less, and never above the limit; and not always the same.
 TEST(sched_made_for_times) {
   static const struct {
     const char *made, *by_hand;
@@ -77,6 +77,8 @@ TEST(sched_made_for_times) {
                         then = times_of(&b, row[k].by_hand, NULL);
       CHECK_MSG(now.makespan <= then.makespan, "%s P%u K%u: %llu, but %s %llu", row[k].made, P, K,
                 (unsigned long long)now.makespan, row[k].by_hand, (unsigned long long)then.makespan);
+      CHECK_MSG(!k || now.makespan <= times_of(&b, "zb-1p", &b.of.cost).makespan, "P%u K%u: zb-2p %llu", P, K,
+                (unsigned long long)now.makespan);
       for (u32 p = 0; p < P; p++)
         CHECK_MSG(now.live[p] <= row[k].limit * P, "%s P%u K%u: %u alive on place %u", row[k].made, P, K,
                   now.live[p], p);

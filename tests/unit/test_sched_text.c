@@ -56,6 +56,7 @@ TEST(sched_text_reads) {
              "0F0,1F0,1I0,1W0,0B0,(0F1;1F1)OVERLAP_F_B,1B1,0B1\n");
   check_text("# a comment\n0F0,0F1\n#\n1F1,1F0\n", "0F0,0F1\n1F1,1F0\n");
   check_text("# edges 0-2 1-2\n0F0,1F0\n2F0\n", "# edges 0-2 1-2\n0F0,1F0\n2F0\n");
+  check_text("# edges 0>1\n0F0,0B0\n1F0,1B0\n", "# edges 0>1\n0F0,0B0\n1F0,1B0\n");
   check_text("# edges\n0F0\n1F0\n", "# edges\n0F0\n1F0\n");
   check_text("# edges 0-1 1-2\n0F0,1F0\n2F0\n", "0F0,1F0\n2F0\n");
   check_text("# updates 1\n0F0,1F0r1\n1F0,0F0r1v3\n", "# updates 1\n0F0,1F0r1\n1F0,0F0r1v3\n");

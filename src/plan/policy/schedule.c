@@ -88,9 +88,26 @@ static bool on_one_place_each(const sched *s) {
   return true;
 }
 
+// An empty I is a wait that the plan has not.
+static void warn_no_wait(ctx *c, const sched *s, const char *path) {
+  u32 p, i;
+  if (!sched_waits_in_vain(c, s, &p, &i)) return;
+  const sched_source *from = s->source;
+  const sched_task *t = &s->seq[p].v[i];
+  diag(c, W_NO_WAIT, loc_text(c, from->file, from->line[p], from->column[p][i], from->text[p]),
+       "place %u waits at %uI%u, which is empty, before %u%c%u; the plan does not, and may be simulated "
+       "shorter than "
+       "it runs",
+       p, t->stage, t->mb, t[1].stage, sched_letter((task_kind)t[1].kind), t[1].mb);
+  diag_hint(
+      c, "put %uW%u right behind it, or ask `heddle schedule %s --stages FILE` for the time with that wait",
+      t->stage, t->mb, path);
+}
+
 static bool read_file(ctx *c, arena *a, const char *path, loc at, schedule_file *out) {
   const sched *s = sched_read(c, a, path, at);
   if (!s || !runs(c, s, at)) return false;
+  warn_no_wait(c, s, path);
   *out = (schedule_file){path, s, on_one_place_each(s) || sched_ends_wide(s) ? as_planned(a, s) : NULL};
   return true;
 }

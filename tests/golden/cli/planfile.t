@@ -104,9 +104,9 @@ error[E0502]: relu: extent 16 is not divisible by 2 (axis mb)
 [1]
 $ sed 's/F0.0\*2/F0.0/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
 error[E0501]: task 0F1 is in no sequence
-  --> t.plan:15:3
+  --> t.plan:15:5
   15 |   - "F0.0"
-     |   ^
+     |     ^
   hint: every stage runs every microbatch, 0 to 1, forward (F) once
 [1]
 $ sed 's/F0.0\*2/F0.0*2 F1.0/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
@@ -249,9 +249,9 @@ error[E0503]: deadlock: no place can run its next task
 [1]
 $ sed 's/^  - "F0.0 F0.1 F2.0/  - "F0.1 F2.0/' tests/golden/plan/interlaced.plan > t.plan; heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --plan t.plan
 error[E0501]: task 0F0 is on 3 of the 4 places of its stage
-  --> t.plan:21:3
-  21 |   - "F0.0 F1.0 F0.1 F1.1 F0.2 F1.2 F0.3 F1.3 F5.0 B5.0 F5.1 B5.1 B1.0 F5.2 B5.2 B0.0 B1.1 F5.3 B...
-     |   ^
+  --> t.plan:22:5
+  22 |   - "F0.1 F2.0 F0.2 F2.1 F0.3 F2.2 F5.0 B5.0 F5.1 B5.1 B2.0 F2.3 F5.2 B5.2 B0.0 B2.1 F5.3 B5.3 B...
+     |     ^
 [1]
 ## Two places that overlap have as many ranks together as the mesh, but not all of them: the mesh is a place of its own.
 $ heddle verify mlp-xs --memory 50MB --batch 32 --plan tests/golden/plan/overlapping.plan | grep verdict

@@ -148,7 +148,7 @@ error[E0101]: cannot read 'none.csv': No such file or directory
 [1]
 $ printf '0F0,0B0,0F1\n1F0,1B0,1F1,1B1\n' > bad.csv; heddle schedule bad.csv
 error[E0501]: task 0B1 is in no sequence
-  --> bad.csv
+  --> bad.csv:1:1
   note: the highest stage is 1
     --> bad.csv:2:1
      2 | 1F0,1B0,1F1,1B1
@@ -254,7 +254,7 @@ error[E0501]: dualpipe needs 2 microbatches for each place; got 6 for 4 places
   hint: mb=8
 [1]
 $ heddle schedule zb-v --pp 4 --mb 8 --v 3
-error[E0501]: zb-v runs two chunks on each place; got 3
+error[E0501]: zb-v runs 2 chunks on each place; got 3
   hint: v=2, or schedule=interleaved
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=8 v=1 schedule=zb-v"
@@ -458,7 +458,7 @@ error[E0101]: cannot read 'none.csv': No such file or directory
 [1]
 $ heddle plan mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "schedule=1f1b,bad.csv"
 error[E0501]: task 0B1 is in no sequence
-  --> bad.csv
+  --> bad.csv:1:1
   note: the highest stage is 1
     --> bad.csv:2:1
      2 | 1F0,1B0,1F1,1B1
@@ -563,8 +563,8 @@ error[E0501]: chimera needs an even number of places; got 3
   hint: pp=4 or pp=2
 [1]
 $ heddle schedule chimera --pp 4 --mb 5
-error[E0501]: chimera runs half of the microbatches in each direction; got 5, an odd number
-  hint: mb=6
+error[E0501]: chimera deals microbatches to 2 directions, 1 at a time; got 5, not a multiple of 2
+  hint: mb=4 or mb=6
 [1]
 $ heddle schedule backward-halving --pp 4 --mb 8 --picture
 schedule      backward-halving
@@ -584,11 +584,11 @@ place  stages  tasks  idle  bubble  activations
     2  1 2        16     3  11.1 %            8
     3  0 3        16     3  11.1 %            7
 $ heddle schedule chimera-double --pp 4 --mb 10
-error[E0501]: chimera-double runs pairs of microbatches, half of them in each direction; got 10, not a multiple of 4
+error[E0501]: chimera-double deals microbatches to 2 directions, 2 at a time; got 10, not a multiple of 4
   hint: mb=8 or mb=12
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 48 --train --machine laptop --strategy "pp=2 mb=2 schedule=chimera-double"
-error[E0501]: chimera-double runs pairs of microbatches, half of them in each direction; got 2, not a multiple of 4
+error[E0501]: chimera-double deals microbatches to 2 directions, 2 at a time; got 2, not a multiple of 4
   --> --strategy:1:11
    1 | pp=2 mb=2 schedule=chimera-double
      |           ^
@@ -618,11 +618,11 @@ error[E0501]: chimera runs one chunk on each place; got 2
   hint: v=1, or schedule=interleaved
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 48 --train --machine laptop --strategy "pp=2 mb=3 schedule=chimera"
-error[E0501]: chimera runs half of the microbatches in each direction; got 3, an odd number
+error[E0501]: chimera deals microbatches to 2 directions, 1 at a time; got 3, not a multiple of 2
   --> --strategy:1:11
    1 | pp=2 mb=3 schedule=chimera
      |           ^
-  hint: mb=4
+  hint: mb=2 or mb=4
 [1]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=4 mb=8 schedule=chimera" | head -13
 model           mlp-xs:layers=8
@@ -679,7 +679,7 @@ error[E0501]: replica 1 runs no microbatch
 [1]
 $ printf '0F0,0F1r1,0B0,0B1r1\n' > replicas.csv; heddle schedule replicas.csv
 error[E0501]: task 0F0r1 is in no sequence
-  --> replicas.csv
+  --> replicas.csv:1:1
   note: the highest stage is 0
     --> replicas.csv:1:1
      1 | 0F0,0F1r1,0B0,0B1r1

@@ -18,7 +18,7 @@ bfs               371.0 us  29.4 %      12  no    over the limit
 zb-h1             324.0 us  19.1 %       6  no    over the limit
 zb-h2             313.0 us  16.3 %    10.5  no    over the limit
 zb-1p             313.0 us  16.3 %       6  no    over the limit
-zb-2p             313.0 us  16.3 %      12  no    over the limit
+zb-2p             313.0 us  16.3 %    10.5  no    over the limit
 zb-v                                              two stages on every place
 zb-v-half                                         two stages on every place
 zb-v-min                                          two stages on every place
@@ -225,6 +225,37 @@ error[E0118]: place 0: one microbatch takes 1 up to stage 0, but the limit is 0.
      | ^
   hint: a higher limit, smaller microbatches, or fewer stages on the place
 [1]
+## no gradient goes from stage 2 to stage 1, so the backwards of 0 and 1 wait for their forwards alone, and a limit counts each pass by itself
+$ printf 'stage,forward_us,input_us,weight_us,memory,place,after,send_us,no_gradient\n0,1,2,0,1,0,,10,\n1,1,2,0,1,1,0,10,\n2,1,2,0,1,0,1,10,1\n3,1,2,0,1,1,2,0,\n' > passes.csv
+$ heddle schedule --stages passes.csv --mb 1 --memory 1 -o - 
+# edges 0-1 1>2 2-3
+0F0,0B0,2F0,2B0
+1F0,1B0,3F0,3B0
+$ heddle schedule interleaved --stages passes.csv --mb 2 -o passes_order.csv | grep ^time; cat passes_order.csv; heddle schedule passes_order.csv | grep ^time
+time          55.00 us
+# edges 0-1 1>2 2-3
+0F0,0F1,2F0,2F1,2B0,2B1,0B0,0B1
+1F0,1F1,3F0,3B0,3F1,3B1,1B0,1B1
+time          15, where a forward of a stage takes 1 and a backward 2
+$ printf '# edges 0>1\n0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n' > free.csv; heddle schedule free.csv --picture | grep ^place
+places        2
+place 0  0aA1bB...
+place 1  .0..1aAbB
+place  stages  tasks  idle  bubble  activations
+$ printf 'stage,forward_us,input_us,weight_us,memory,no_gradient\n0,1,2,0,1,\n1,1,2,0,1,\n2,1,2,0,1,0\n' > bad.csv; heddle schedule --stages bad.csv --mb 1
+error[E0118]: stage 2 gives stage 0 no gradient, but does not read it
+  --> bad.csv:4:11
+   4 | 2,1,2,0,1,0
+     |           ^
+  hint: no_gradient names some of the stages of `after`
+[1]
+## a stage on more places than the one before it: the others have not what is sent; its gradient they all have
+$ printf 'stage,forward_us,input_us,weight_us,memory,places,after,send_us\n0,1,1,0,1,0,,100\n1,1,1,0,1,0+1+2+3,0,0\n' > more.csv; heddle schedule --stages more.csv --mb 1 | grep -e ^time -e ^bound
+time          104.0 us
+bound         104.0 us: what every microbatch must wait for
+$ printf 'stage,forward_us,input_us,weight_us,memory,places,after,send_us\n0,1,1,0,1,0+1+2+3,,100\n1,1,1,0,1,0,0,0\n' > fewer.csv; heddle schedule --stages fewer.csv --mb 1 | grep -e ^time -e ^bound
+time          104.0 us
+bound         104.0 us: what every microbatch must wait for
 $ printf 'stage,forward_us,input_us,weight_us,memory,place,after\n0,1,1,0,1,0,\n1,1,1,0,1,0,\n2,1,1,0,1,0,\n3,1,1,0,1,0,\n4,1,1,0,0,1,0+1\n5,1,1,0,0,1,1+2\n6,1,1,0,0,1,2+3\n7,1,1,0,0,1,3+0\n' > ring.csv
 $ heddle schedule --stages ring.csv --mb 1 --memory 2
 error[E0118]: no order was found in which one microbatch takes no more than 2
@@ -253,21 +284,21 @@ error[E0118]: column 'weight_us' is missing
   --> bad.csv:1:1
    1 | stage,forward_us,input_us,memory
      | ^
-  hint: the first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us]
+  hint: the first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us][,no_gradient]
 [1]
 $ printf 'stage,forward_us,input_us,weight_us,memory,color\n0,1,2,0,1,red\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
 error[E0118]: unknown column 'color'
   --> bad.csv:1:44
    1 | stage,forward_us,input_us,weight_us,memory,color
      |                                            ^
-  hint: the first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us]
+  hint: the first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us][,no_gradient]
 [1]
 $ printf 'stage,forward,input_us,weight_us,memory\n0,1,2,0,1\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
 error[E0118]: unknown column 'forward'
   --> bad.csv:1:7
    1 | stage,forward,input_us,weight_us,memory
      |       ^
-  hint: did you mean forward_us? The first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us]
+  hint: did you mean forward_us? The first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us][,no_gradient]
 [1]
 $ printf 'stage,forward_us,input_us,weight_us,memory,place,places\n0,1,2,0,1,0,0\n' > bad.csv; heddle schedule --stages bad.csv --mb 4
 error[E0118]: place and places are one column: give one of them

@@ -74,8 +74,32 @@ error[E0801]: --stage-times needs a plan: this program says nothing of stages
   hint: add --strategy, or a plan file
 [2]
 $ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=4 schedule=pipedream" --stage-times -
-error[E0118]: no times of stages: those of this plan depend on each other
-  hint: schedule=zb-h1, as many ranks on every place, and neither offload nor sync=ps
+error[E0118]: no times of stages: weights are updated between tasks
+  hint: schedule=1f1b
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=4 overlap=none" --stage-times -
+error[E0118]: no times of stages: a send occupies the places at both ends (overlap=none), which a schedule for given stages does not know
+  hint: overlap=pp
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine "1x4 v100" --strategy "pp=2 dp=2 mb=4 overlap=pp+dp schedule=zb-h1" --stage-times -
+error[E0118]: no times of stages: gradients are summed beside the last backward of a stage (overlap=dp)
+  hint: overlap=pp
+[1]
+$ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --seq 16 --batch 64 --train --machine "1x4 v100" --strategy "pp=2 mb=4 schedule=interlaced" --stage-times -
+error[E0118]: no times of stages: some stages lie on several places, and hold up all of them
+  hint: schedule=zb-h1
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --optimizer adam --machine "1x4 v100 hostmem=64GiB" --strategy "pp=2 dp=2 mb=4 offload=states" --stage-times -
+error[E0118]: no times of stages: copies from host memory run beside the tasks of other microbatches (offload)
+  hint: offload=none
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine "1x4 v100" --strategy "pp=2 dp=2 mb=4 sync=ps" --stage-times -
+error[E0118]: no times of stages: servers gather gradients and send weights (sync=ps)
+  hint: sync=allreduce
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine "1x4 v100" --strategy "mb=4 replicas=2x1+1x1" --stage-times -
+error[E0118]: no times of stages: each replica has stages of its own (replicas)
+  hint: pp=2 in place of replicas
 [1]
 $ heddle sim examples/distir/fig2_pipeline.heddle --machine dgx-2 --stage-times -
 error[E0801]: --stage-times needs a plan: this program says nothing of stages
@@ -127,7 +151,78 @@ $ heddle schedule zb-1p --stages examples/stages.csv --mb 8 --memory 3
 error[E0801]: --memory is for a search; zb-1p is not looked for
   hint: leave it out, or the name
 [2]
-$ heddle schedule examples/zbv.csv --stages examples/stages.csv --mb 8
-error[E0801]: --stages finds a schedule; got examples/zbv.csv too
-  hint: leave out one of them
+$ heddle schedule examples/zbv.csv --stages examples/stages.csv
+error[E0118]: examples/zbv.csv is no schedule of these 4 stages on 4 places: it has 8
+  --> examples/stages.csv:2:1
+   2 | 0,10,11,9,1,0,,1
+     | ^
+[1]
+$ printf '0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n' > mine.csv; printf 'stage,forward_us,input_us,weight_us,memory,send_us\n0,1,2,0,1,5\n1,1,2,0,1,0\n' > two.csv; heddle schedule mine.csv --stages two.csv | grep -e ^micro -e ^time; heddle schedule mine.csv --stages two.csv --mb 3; cp mine.csv mine.out; heddle schedule mine.out
+microbatches  2
+time          19.00 us
+error[E0501]: mine.csv has 2 microbatches, but mb=3
+  hint: pp=2 mb=2
+error[E0801]: mine.out is a file, but its name does not end in .csv
+  hint: rename it so
 [2]
+## an empty I at which the file's order waits, and the plan does not
+$ printf '0F0,0I0,0F1,0I1,0W0,0W1\n1F0,1I0,1W0,1F1,1I1,1W1\n' > waits.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=waits.csv" 2>&1 | head -n 5
+warning[W0507]: place 0 waits at 0I0, which is empty, before 0F1; the plan does not, and may be simulated shorter than it runs
+  --> waits.csv:1:5
+   1 | 0F0,0I0,0F1,0I1,0W0,0W1
+     |     ^
+  hint: put 0W0 right behind it, or ask `heddle schedule waits.csv --stages FILE` for the time with that wait
+$ printf '0F0,0F1,0I0,0W0,0I1\n1F0,1I0,1W0,1F1,1I1,1W1\n' > lacks.csv; heddle schedule lacks.csv
+error[E0501]: task 0W1 is in no sequence
+  --> lacks.csv:1:1
+  note: the highest stage is 1
+    --> lacks.csv:2:1
+     2 | 1F0,1I0,1W0,1F1,1I1,1W1
+       | ^
+  note: the highest microbatch is 1
+    --> lacks.csv:1:5
+     1 | 0F0,0F1,0I0,0W0,0I1
+       |     ^
+  hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
+[1]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 zb-v"
+error[E0509]: unknown choice 'zb-v'
+  --> --strategy:1:11
+   1 | pp=2 mb=2 zb-v
+     |           ^
+  hint: did you mean 'schedule=zb-v'?
+[2]
+$ heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 mb=2 schedule=zb-auto" 2>&1 | tail -n 1 | cut -c 1-110
+  hint: did you mean schedule=zb-h1 or zb-h2 or zb-1p or zb-2p or zb-v or zb-v-half or zb-v-min? It takes gpip
+## earlier passes have no backward, and no gradient comes back to them: the order that is found is shorter in the plan, too
+$ heddle sim alphafold2:layers=4,recycle=3 --batch 8 --train --machine "4x1 a100-80gb ib=100Gb/s" --strategy "pp=4 mb=8 v=3 schedule=interleaved layers=equal" --stage-times passes.csv | grep "^one step"; cat passes.csv
+one step alone  1.307 s
+stage,forward_us,input_us,weight_us,memory,places,after,send_us,no_gradient
+0,24165.464302,367.372478,0,64,0,,5867.553392,
+1,23795.170024,0,0,0,1,0,5867.553392,0
+2,23795.170024,0,0,0,2,1,5867.553392,1
+3,23804.802502,0,0,0,3,2,2972.571826,2
+4,24015.034481,0,0,0,0,0+3,5867.553392,0+3
+5,23795.170024,0,0,0,1,4,5867.553392,4
+6,23795.170024,0,0,0,2,5,5867.553392,5
+7,24024.666959,106.718129,0,32.25,3,0+6,5867.553392,6
+8,23795.170024,44736.437204,0,3464,0,7,5867.553392,
+9,23795.170024,44736.437204,0,3464,1,8,5867.553392,
+10,23795.170024,44736.437204,0,3464,2,9,5867.553392,
+11,24002.28828,44982.462244,0,3512.000488,3,10,0,
+$ heddle schedule --stages passes.csv --mb 8 --time 1 -o found.csv | grep -E "^(time|bound|interleaved)"; head -n 1 found.csv
+time          1.190 s
+bound         1.189 s: the work of place 3
+interleaved       1.342 s  30.5 %   14304  yes
+# edges 0>1 0>4 0-7 1>2 2>3 3>4 4>5 5>6 6>7 7-8 8-9 9-10 10-11
+$ heddle sim alphafold2:layers=4,recycle=3 --batch 8 --train --machine "4x1 a100-80gb ib=100Gb/s" --strategy "pp=4 mb=8 v=3 schedule=found.csv layers=equal" | grep "^one step"
+one step alone  1.182 s
+## a send as long as the longer one of value and gradient, whichever that is
+$ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --seq 16 --batch 64 --train --machine "1x8 v100" --strategy "pp=2 tp=4 mb=4 tp.stages=4/2" --stage-times - | cut -d , -f 1,8
+stage,send_us
+0,9.606815
+1,0
+$ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --seq 16 --batch 64 --train --machine "1x8 v100" --strategy "pp=2 tp=4 mb=4 tp.stages=2/4" --stage-times - | cut -d , -f 1,8
+stage,send_us
+0,9.606815
+1,0

@@ -392,7 +392,7 @@ error[E0509]: schedule: unknown value '2f1b'
   --> --strategy:1:10
    1 | schedule=2f1b
      |          ^
-  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-1p, zb-2p, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, chimera-double, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream or pipedream-2bw, or a file whose name ends in .csv
+  hint: did you mean schedule=1f1b? It takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-1p, zb-2p, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, chimera-double, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream or pipedream-2bw, or a file whose name ends in .csv
 [2]
 $ heddle sim gpt2 --machine dgx-2 --data 3
 error[E0502]: batch 8 is not divisible by dp=3
@@ -994,9 +994,9 @@ warning[W0504]: the order is not that of schedule 1f1b: place 1 runs F1.1 as its
        |           ^
   hint: leave out `schedule` if the order is the plan's own
 error[E0501]: task 1B0 is in no sequence
-  --> bad.plan:20:3
-  20 |   - "F0.0*2 B0.0*2"
-     |   ^
+  --> bad.plan:21:5
+  21 |   - "F1.0*2"
+     |     ^
   hint: every stage runs every microbatch, 0 to 1, forward (F) and backward (B, or I and W) once
 [1]
 $ sed 's/heddle-plan: 1/heddle-plan: 2/' ok.plan > bad.plan; heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --plan bad.plan --machine laptop
@@ -1266,7 +1266,7 @@ error[E0509]: schedule: unknown value 'zb-h3'
   --> --strategy:1:20
    1 | pp=4 mb=8 schedule=zb-h3
      |                    ^
-  hint: schedule takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-1p, zb-2p, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, chimera-double, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream or pipedream-2bw, or a file whose name ends in .csv
+  hint: did you mean schedule=zb-h1? It takes gpipe, 1f1b, interleaved, bfs, zb-h1, zb-h2, zb-1p, zb-2p, zb-v, zb-v-half, zb-v-min, dualpipev, chimera, chimera-double, dualpipe, gems, interlaced, interlaced-block, 3f1b, pipedream or pipedream-2bw, or a file whose name ends in .csv
 [2]
 $ printf 'func @main(%%w: f32[8, 4] weight, %%c: f32[4] const = [1, 2, 1, 0.5], %%x: f32[16, 8], %%y: i32[16] label) -> (f32[]) {\n  %%z = matmul %%x, %%w : f32[16, 4]\n  %%l = log_softmax %%z {axis=1} : f32[16, 4]\n  %%r = nll %%l, %%y, %%c {reduce="mean"} : f32[]\n  return %%r\n}\n' > weighted.heddle; heddle verify weighted.heddle --train --strategy "dp=2 mb=2"
 error[E0303]: nll needs operand 1 of all 2 microbatches at once, but they run one after the other
