@@ -281,6 +281,7 @@ schedule=zb-h1      2  dp=4 tp=1 pp=2 mb=4 schedule=zb-1p  225.7 ms  1.00x
 schedule=zb-1p      2  dp=4 tp=1 pp=2 mb=4 schedule=zb-1p  225.7 ms  1.00x
 
 $ for k in 1 2 3; do heddle plan gpt2 --seq 512 --batch 32 --train --optimizer adam --machine '1x8 v100' --strategy "dp=2,4 pp=2,4 tp=1 mb=4 schedule=zb-1p,zb-h1 recompute=none zero=0" --part $k/3 -o p$k.json >/dev/null; done; grep -h also p?.json | cut -c1-140; heddle merge p?.json | sed -n '/^value/,/^$/p'
+    {"strategy": "dp=2 tp=1 pp=4 mb=4 schedule=zb-1p", "bound_ps": 194988636253, "work_ps": 190361953652, "state": "fits", "also": [0], "per
     {"strategy": "dp=4 tp=1 pp=2 mb=4 schedule=zb-1p", "bound_ps": 211773914732, "work_ps": 204830101734, "state": "fits", "also": [0], "per
 value           plans  best known                              time  behind
 schedule=zb-h1      2  dp=4 tp=1 pp=2 mb=4 schedule=zb-1p  225.7 ms  1.00x

@@ -23,7 +23,7 @@ certificate    2511 plans: 3 fit, 48 too large, 1452 too slow, 0 impossible, 100
                3 simulated, 48 ruled out by bounds on memory, 1452 on time
                on ranks: all, 0 to 3, 4 to 7
                no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 23.0 % more
-               other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+               other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=*' has them
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
 v100        4  28 samples         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB                     10.9 %
@@ -398,7 +398,7 @@ certificate  2511 plans: 1 fit, 48 too large, 805 too slow, 649 impossible, 1008
              1 simulated, 48 ruled out by bounds on memory, 805 on time
              on ranks: all, 0 to 3, 4 to 7
              no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 2.01 times that
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=*' has them
 impossible   350 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
              107 such as dp=1 tp=8 pp=1 recompute=selective:
@@ -439,7 +439,7 @@ certificate  1164 plans: 2 fit, 0 too large, 691 too slow, 180 impossible, 291 e
              2 simulated, 0 ruled out by bounds on memory, 691 on time
              on ranks: all, 0 to 1, 2 to 5
              no plan can be faster than 345.0 ms, its matmuls on all devices at their best rates: the winner takes 52.2 % more
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=*' has them
 impossible   180 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
 

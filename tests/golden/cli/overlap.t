@@ -119,7 +119,7 @@ error[E0509]: overlap: unknown value 'tp'
   --> --strategy:1:14
    1 | dp=2 overlap=tp
      |              ^
-  hint: overlap takes pp, dp, with + between them, or none
+  hint: did you mean overlap=pp? It takes pp, dp, with + between them, or none
 error[E0509]: channels=one needs overlap=pp; got overlap=dp
   --> --strategy:1:27
    1 | dp=2 pp=2 mb=2 overlap=dp channels=one

@@ -216,21 +216,21 @@ batch         64
 memory limit  3.60 GiB
 step          training
 
-    pp  mb  v  schedule   overlap      time         samples    memory  limited by
- 1   4   8  1  zb-h2      pp       14.38 ms  1.00x  4,452/s  5.58 MiB  computation 91 %
- 2   4   8  1  zb-2p      pp       14.38 ms  1.00x  4,452/s  5.63 MiB  computation 91 %
- 3   4   8  2  dualpipev  pp       14.41 ms  1.00x  4,442/s  5.45 MiB  computation 95 %
- 4   4   8  1  zb-h1      pp       14.76 ms  1.03x  4,336/s  5.38 MiB  computation 91 %
- 5   4   8  2  zb-v       pp       15.01 ms  1.04x  4,263/s  5.42 MiB  computation 90 %
- 6   4   8  2  zb-v-half  pp       15.44 ms  1.07x  4,146/s  5.39 MiB  computation 90 %
- 7   4   8  2  zb-v-min   pp       15.61 ms  1.09x  4,099/s  5.36 MiB  computation 89 %
- 8   4   8  1  dualpipe   pp       16.04 ms  1.12x  3,991/s  9.48 MiB  computation 92 %
- 9   4   8  2  dualpipev  none     16.95 ms  1.18x  3,776/s  5.45 MiB  computation 80 %
-10   4   8  1  dualpipe   none     17.80 ms  1.24x  3,596/s  9.48 MiB  computation 83 %
+    pp  mb  v  schedule        overlap      time         samples    memory  limited by
+ 1   4   8  1  zb-h2           pp       14.38 ms  1.00x  4,452/s  5.58 MiB  computation 91 %
+ 2   4   8  2  dualpipev       pp       14.41 ms  1.00x  4,442/s  5.45 MiB  computation 95 %
+ 3   4   8  1  zb-h1           pp       14.76 ms  1.03x  4,336/s  5.38 MiB  computation 91 %
+ 4   4   8  2  zb-v            pp       15.01 ms  1.04x  4,263/s  5.42 MiB  computation 90 %
+ 5   4   8  2  zb-v-half       pp       15.44 ms  1.07x  4,146/s  5.39 MiB  computation 90 %
+ 6   4   8  2  zb-v-min        pp       15.61 ms  1.09x  4,099/s  5.36 MiB  computation 89 %
+ 7   4   8  1  dualpipe        pp       16.04 ms  1.12x  3,991/s  9.48 MiB  computation 92 %
+ 8   4   8  2  dualpipev       none     16.95 ms  1.18x  3,776/s  5.45 MiB  computation 80 %
+ 9   4   8  1  dualpipe        none     17.80 ms  1.24x  3,596/s  9.48 MiB  computation 83 %
+10   4   8  1  chimera-double  pp       18.09 ms  1.26x  3,537/s  9.61 MiB  computation 83 %
 
 value                      plans  best known                                       time  behind
 schedule=zb-h2                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-h2           14.38 ms  1.00x
-schedule=zb-2p                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-2p           14.38 ms  1.00x
+schedule=zb-2p                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-h2           14.38 ms  1.00x
 schedule=dualpipev             2  dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev   14.41 ms  1.00x
 schedule=zb-h1                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-h1           14.76 ms  1.03x
 schedule=zb-1p                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-h1           14.76 ms  1.03x
@@ -253,11 +253,11 @@ winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h2
              computes 91.1 % of the time, communicates 0.0 %, idles 8.9 %; MFU 14.4 %; needs 5.58 MiB of 3.60 GiB
              of one step alone, which takes 15.24 ms; the next one begins beside its end
 layers       2x4
-next         dp=1 tp=1 pp=4 mb=8 schedule=zb-2p
+next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev
              1.00x the time, limited by computation
 one device   0.98x the time, 14.12 ms: --devices 1
-certificate  114 plans: 30 fit, 0 too large, 0 too slow, 26 impossible, 58 equal to another;
-             30 simulated, 0 ruled out by bounds on memory, 0 on time
+certificate  114 plans: 28 fit, 0 too large, 0 too slow, 26 impossible, 60 equal to another;
+             28 simulated, 0 ruled out by bounds on memory, 0 on time
              other values of some choices are not in it; --strategy 'v=* sp=*' has them
 impossible   12 such as dp=1 tp=1 pp=4 mb=8 schedule=interlaced overlap=none:
              schedule=interlaced: the model has nothing before its first layer that could lie on all places

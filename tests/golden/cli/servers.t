@@ -112,7 +112,7 @@ error[E0509]: sync: unknown value 'p'
   --> --strategy:1:11
    1 | dp=2 sync=p
      |           ^
-  hint: sync takes allreduce or ps
+  hint: did you mean sync=ps? It takes allreduce or ps
 [2]
 $ heddle plan mlp-xs --batch 16 --train --optimizer adam --machine dgx-h100 --strategy "dp=* mb=1 zero=0 recompute=none pp=1 sync=*" | sed -n '/^ *rank/,/^$/p'
 ranks         8
