@@ -45,6 +45,7 @@ static void say_to_mpi(const cli *x) {
 static volatile sig_atomic_t launcher;
 static void pass_on(int sig, siginfo_t *info, void *context) {
   (void)sig, (void)context;
+  watch_told();
   if (info->si_code <= 0 && launcher > 0) kill((pid_t)launcher, SIGTERM);
 }
 static void catch_ends(void) {
