@@ -355,7 +355,8 @@ int watch_ranks(watch *w, pid_t launcher) {
     judge(w, now);
     if (launcher > 0 && waitpid(launcher, &status, WNOHANG) == launcher) break;
     if (launcher <= 0 && all_gone(w, parent)) break;
-    if (told && !asked) asked = true, since = now; // the launcher has heard of it, and may have been too young to act
+    if (told && !asked)
+      asked = true, since = now; // the launcher has heard of it, and may have been too young to act
     if (w->fault && !asked) asked = true, since = now, end_all(w, launcher, false);
     if (asked && !insisted && now - since > GRACE_MS) insisted = true, end_all(w, launcher, true);
     if (insisted && launcher <= 0) break;
