@@ -378,7 +378,7 @@ TEST(found_wherever_there_is_one) {
     }
     arena_free(a), ctx_free(c);
   }
-  CHECK_MSG(none > 20 && below_all > 20, "%u without, %u below", none, below_all);
+  CHECK_MSG(!test_all_cases() || (none > 20 && below_all > 20), "%u without, %u below", none, below_all);
 }
 
 TEST(found_is_the_best_of_four_stages) {
