@@ -32,7 +32,8 @@ const char *watch_address(const watch *w); // that ranks report to, as watch_joi
 // Until the launcher ends (its wait status), or without one until all ranks have: then 0. What happened to ranks is a
 // diagnostic of the program's session.
 int watch_ranks(watch *w, pid_t launcher);
-void watch_told(void); // a signal has ended the job: it is over some seconds later, whatever its launcher does
+void watch_told(
+    void); // a signal has ended the job: it is over some seconds later, whatever its launcher does
 void watch_close(watch *w);
 
 enum { ADDRESS_SPACE = 320 };
