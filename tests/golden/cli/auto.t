@@ -551,3 +551,6 @@ $ for h in 64 4 2; do heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --ba
 automatic             dp=1 tp=2 pp=2 mb=2 offload=states layers=2/2  2.752 ms  1.00x  2,907/s  2.73 MiB
 answer                dp=1 tp=2 pp=2 mb=2 offload=states  3.136 ms  1.00x  2,551/s  1.51 MiB
 error[E0506]: no plan can run: of 4, 4 too large for 1.00 MiB of host memory
+## What ZeRO 3 shards counts by the shard where degrees are left out for their weights.
+$ heddle plan gpt2-large --batch 4 --seq 128 --train --optimizer adam --machine '1x4 v100' --strategy 'dp=2 tp=2 pp=1 mb=1 zero=3 recompute=full' --memory-limit 3.5GB --auto | grep '^certificate'
+certificate  hybrids searched: 4; degrees split by dynamic programming: 1; of them simulated, by their estimates: 1
