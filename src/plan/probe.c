@@ -314,7 +314,7 @@ static void send(probing *x, edge *e, u32 pass, u32 m) {
     v[m] = main_send(mb, v[m], e->sent[pass], e->strm[pass],
                      pass && active(x, e->to) ? emit_sends_after(from, false) : 0);
   mb->b.flags = 0;
-  if (from->place != to->place)
+  if (from->g.i != to->g.i)
     piece(x, PIECE_SEND, pass, 0, link_at(x, e->from, (u32)(e - mb->stage[e->from].edges)), m, first);
 }
 
@@ -401,16 +401,21 @@ static bool write_out(probing *x) {
   return true;
 }
 
+// Are both stages on the same ranks? One on all places is not where its first place is.
+static bool together(const main_build *mb, u32 a, u32 b) {
+  return mb->stage[a].place == mb->stage[b].place && mb->stage[a].on.n == mb->stage[b].on.n;
+}
+
 // Numbers links between places only, in the order that they have.
 static void drop_local_links(probing *x) {
   u32 *now = NEWN(x->mb.x->a, u32, x->nlinks + 1), n = 0;
   for (u32 k = 0; k < x->nlinks; k++) {
     now[k] = n;
-    if (x->mb.stage[x->link[k].from].place != x->mb.stage[x->link[k].to].place) n++;
+    n += !together(&x->mb, x->link[k].from, x->link[k].to);
   }
   for (u32 k = 0; k < x->nlinks; k++) {
     sim_link l = x->link[k];
-    if (x->mb.stage[l.from].place == x->mb.stage[l.to].place) continue;
+    if (together(&x->mb, l.from, l.to)) continue;
     l.like_from = now[l.like_from], l.like_to = now[l.like_to];
     x->link[now[k]] = l;
   }
@@ -651,10 +656,17 @@ static void describe(probing *x, sim_pipeline *out) {
   u32 *micro = NEWN(x->a, u32, mb->nreplicas);
   for (u32 r = 0; r < mb->nreplicas; r++)
     micro[r] = mb->nreplicas == 1 ? mb->K : mb->x->pn->replicas[r].micro;
+  bool *wide = plan_lies_wide(mb->x->pn) ? ZNEWN(x->a, bool, mb->nstages) : NULL;
+  memset(g, 0, mb->nplaces * sizeof *g);
   for (u32 i = 0; i < mb->nstages; i++) {
-    g[mb->stage[i].place] = mb->stage[i].g;
     place[i] = (u16)mb->stage[i].place;
+    if (mb->stage[i].on.n > 1)
+      wide[i] = true;
+    else
+      g[mb->stage[i].place] = mb->stage[i].g;
   }
+  bool outside = shares_copies(mb) || gathers_microbatches(mb);
+  for (u32 q = 0; q < mb->nplaces; q++) outside |= !g[q].i; // nothing lies on that place alone
   drop_local_links(x);
   *out = (sim_pipeline){.nplaces = mb->nplaces,
                         .nstages = mb->nstages,
@@ -663,12 +675,13 @@ static void describe(probing *x, sim_pipeline *out) {
                         .nreplicas = mb->nreplicas,
                         .micro = micro,
                         .apart = x->apart,
-                        .outside = shares_copies(mb) || gathers_microbatches(mb),
+                        .outside = outside,
                         .group = g,
                         .alike = x->alike,
                         .with = x->with,
                         .place = place,
                         .like = x->like,
+                        .wide = wide,
                         .link = x->link,
                         .piece = x->piece.v,
                         .nleft = x->left.n,
@@ -696,7 +709,7 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, probing x, const 
     main_open(mb, &ap, 3);
     if (few) note_layers(&x, few);
     ok = main_stages(mb) && (!few || find_spans(&x, few));
-    x.apart = mb->copies.n || (mb->nreplicas > 1 && !plan_is_mirrored(pn));
+    x.apart = mb->copies.n || plan_lies_wide(pn) || (mb->nreplicas > 1 && !plan_is_mirrored(pn));
     ok = ok && !(few && x.apart); // what is sent before the tasks and after them is of every layer
     if (ok) {
       emit_begin(mb);
@@ -723,7 +736,7 @@ prog *plan_probe_tasks(planner *pl, const plan *pn, cost_model *k, arena *a, boo
   const bool measured = k && cost_model_machine(k)->profile; // prices depend on the plan
   const probing x = {.a = a, .find = measured ? NULL : find, .arg = arg};
   prog *p = NULL;
-  if (!all_layers && plan_fewer_layers(pl, pn, a, &few)) {
+  if (!all_layers && !plan_lies_wide(pn) && plan_fewer_layers(pl, pn, a, &few)) {
     p = probe(few.pl, few.pn, k, x, &few, out);
     if (!p) diag_truncate(pl->src->c, before); // the whole says it with its own names
   }

@@ -36,7 +36,8 @@ void main_graph(const main_build *mb, arena *a, plan_graph *g) {
   bool wide = false;
   for (u32 i = 0; i < mb->nstages; i++) {
     const stage_build *s = &mb->stage[i];
-    place[i] = (u16)s->place, at[i] = s->on, nedges += s->nedges;
+    at[i] = (sched_places){s->on.n, arena_dup(a, s->on.v, s->on.n * sizeof *s->on.v)};
+    place[i] = (u16)s->place, nedges += s->nedges;
     wide |= s->on.n > 1;
   }
   sched_edge *out = NEWN(a, sched_edge, nedges + 1);
@@ -205,8 +206,7 @@ bool plan_lies_wide(const plan *pn) {
 }
 
 bool plan_has_probe(const plan *pn) {
-  return !pn->nstorage[STORAGE_SERVER] && !plan_update_group(pn) && !plan_lies_wide(pn) && !pn->offload &&
-         !pn->sum_stream.i;
+  return !pn->nstorage[STORAGE_SERVER] && !plan_update_group(pn) && !pn->offload && !pn->sum_stream.i;
 }
 
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count, const sim_order **out) {

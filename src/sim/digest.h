@@ -10,15 +10,17 @@ typedef struct {
   sim_stages *st;
   const sim_graph *c;
   u32 C;
-  u32 *clock;                        // (rank class, stream) -> slot; 0: none
-  u32 *class_of;                     // rank class -> its number on its place; ~0: on no place
-  u32 *place_of;                     // rank class -> place
-  const u32 *rank_class;             // [place * C + class]; NO_CLASS: a place that has fewer
-  u32 *written;                      // by slot: last piece + 1 that wrote it
-  u32 *unit_of;                      // by slot of a value: its rank class + 1; 0: not known
+  u32 *clock;            // (rank class, stream) -> slot; 0: none
+  u32 *class_of;         // rank class -> its number on its place; ~0: on no place
+  u32 *place_of;         // rank class -> place
+  const u32 *rank_class; // [place * C + class]; NO_CLASS: a place that has fewer
+  u32 *written;          // by slot: last piece + 1 that wrote it
+  u32 *port, nport;      // by slot: nport, if it is an input port of the piece at hand
+  u32 *unit_of;          // by slot of a value: its rank class + 1; 0: not known
+  u32 W;                 // of the three below, by link: C, or places * C where some stage lies on several
   const u32 *leaves[2][PROBE_MICRO], // per link there, back, by microbatch: slots of its value by class,
-      *comes[2][PROBE_MICRO];        // ... [link * C + class]
-  const u32 *after[2][PROBE_MICRO];  // ... of what its send waits for as well
+      *comes[2][PROBE_MICRO]; // ... [link * W + class]; of a stage on several places [.. + place * C + class]
+  const u32 *after[2][PROBE_MICRO]; // ... of what its send waits for as well
   i64 *x, *frame;
   stage_ends *ends;  // NULL: none of their own
   const u8 *arrived; // ... by slot: what comes before the tasks leaves it
@@ -36,12 +38,35 @@ typedef struct {
 
 // The microbatch, of those in the probe, that stands for all: the second, if there is one.
 static inline u32 digest_turn(const digest *d, u32 stage) { return sim_micro(d->pl, stage) > 1; }
+// Values that a later task of a stage waits for, though they were there before: came for an earlier task, or
+// were made by one.
+typedef struct {
+  u32 ncame, nmade;
+  u32 came[VALUES_MAX]; // slots
+  struct {
+    u32 slot, node, mark; // mark: of the piece that made it; node: that waits
+  } made[VALUES_MAX];
+} late_reads;
 u32 digest_clock(const digest *d, u32 at, u32 cls, u32 strm); // slot; 0: none
 // Runs nodes [n0, n1) with one input far ahead: a[out * stride] is how much later each output is, or STAGE_NEVER.
 void digest_respond(digest *d, u32 n0, u32 n1, u32 ahead, const ports *out, i64 *a, u32 stride);
+// Do the nodes read only ports (d->port), what they write (as piece number `mark`) and what came before the tasks? Other
+// slots go to `late`. False: they do, and it is NULL or has no room; or they occupy a clock that is no port.
+bool digest_reads(digest *d, u32 n0, u32 n1, u32 mark, late_reads *late);
+// Slots of what comes over a link in the microbatch that stands for all.
+static inline const u32 *digest_coming(const digest *d, u32 link, bool back) {
+  return d->comes[back][digest_turn(d, d->pl->link[link].from)] + (size_t)link * d->W;
+}
 // Clocks of its place, then values that come to the piece and leave it.
 void digest_ports(const digest *d, const sim_piece *p, ports *in, ports *out, u32 *nin, u32 *nout);
 void digest_busy(digest *d, u32 n0, u32 n1, u32 at, i64 *busy, i64 *comm);
+static inline bool digest_wide(const digest *d, u32 stage) { return d->pl->wide && d->pl->wide[stage]; }
+static inline bool digest_wide_link(const digest *d, u32 link) {
+  return digest_wide(d, d->pl->link[link].from) || digest_wide(d, d->pl->link[link].to);
+}
+// wide.c: of a stage on several places; false: it waits for more than its places' clocks and what comes to it.
+bool wide_task(digest *d, const sim_piece *p);
+bool wide_send(digest *d, const sim_piece *p);
 
 void digest_compose(digest *d); // compose.c: whole backwards out of their two parts
 // stage_bytes.c: False: equal layers do not take equal bytes, or who frees a buffer depends on an order that no line tells.

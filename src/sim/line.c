@@ -20,10 +20,13 @@ typedef struct {
   link_lists from[2], to[2];    // of a forward, of a backward: what comes to it, what leaves it
   u32 *slot[2];                 // per (link, microbatch): of the value there, back
   u32 *carried_begin, *carried; // per (stage, microbatch): the first of its slots; those
-  u32 nspare, *spare;
-  u32 *ran; // per kind and stage: tasks so far. Where places are apart the last one, whatever its
-            // microbatch, gives back what was sent before the tasks
-  u32 most; // microbatches that a replica has
+  struct {
+    u32 n, *v;
+  } spare[2];        // of one slot, of as many as there are places
+  u32 *other, *next; // per type: the first of st->others that is of it, + 1; the next of its type, + 1
+  u32 *ran;          // per kind and stage: tasks so far. Where places are apart the last one, whatever its
+                     // microbatch, gives back what was sent before the tasks
+  u32 most;          // microbatches that a replica has
   sim_op *op;
   u32 *maker;   // per slot: number from 1 of the task whose only value is there
   u32 sent;     // likewise: where the latest send is
@@ -68,13 +71,34 @@ static void list_carried(compiler *x) {
   x->l->carried = own;
 }
 
-static u32 slot_new(compiler *x) { return x->nspare ? x->spare[--x->nspare] : x->l->nslots++; }
+// Values of stages on several places have a slot for each place.
+static bool is_wide(const sim_pipeline *pl, u32 link) {
+  return pl->wide && (pl->wide[pl->link[link].from] || pl->wide[pl->link[link].to]);
+}
+
+static u32 slot_new(compiler *x, bool wide) {
+  if (x->spare[wide].n) return x->spare[wide].v[--x->spare[wide].n];
+  const u32 slot = x->l->nslots;
+  x->l->nslots += wide ? x->pl->nplaces : 1;
+  return slot;
+}
+
+static void slot_free(compiler *x, bool wide, u32 slot) { x->spare[wide].v[x->spare[wide].n++] = slot; }
 
 static void note(compiler *x, u32 at, u32 does) { x->word[at][x->nword[at]++] = does; }
 
+// A type, and what it does on other places.
+static void note_all(compiler *x, u32 at, u32 does) {
+  note(x, at, does);
+  for (u32 k = x->other[does]; k; k = x->next[k - 1])
+    note(x, x->st->others[k - 1].place, line_other_type(x->pl, k - 1));
+}
+
 // ends: STAGE_BEGINS, STAGE_ENDS, which only the line of stages with ends of their own needs to know.
 static void put_many(compiler *x, sim_op *op, const u32 *in, u32 nin, const u32 *out, u32 nout, u32 ends) {
-  op->kind = ends ? OP_TASK_END : OP_TASK_MANY, op->in = x->many.n;
+  const u32 n = x->pl->nstages;
+  op->kind = x->pl->wide && x->pl->wide[op->what % n] ? OP_TASK_WIDE : ends ? OP_TASK_END : OP_TASK_MANY;
+  op->in = x->many.n;
   u32 *v = vec_push_n(x->a, &x->many, nin + nout + 3);
   *v++ = nin;
   for (u32 k = 0; k < nin; k++) *v++ = in[k];
@@ -106,11 +130,12 @@ static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb, u32 ends) {
   for (u32 k = from->begin[stage]; kind != TASK_W && k < from->begin[stage + 1] && nin < COUNT_OF(in); k++)
     in[nin++] = x->slot[back][from->list[k] * K + mb];
   for (u32 k = 0; kind == TASK_W && k < own && nin < COUNT_OF(in); k++) in[nin++] = carried[k];
-  for (u32 k = 0; k < nin; k++) x->spare[x->nspare++] = in[k]; // it is used here and nowhere else
+  for (u32 k = 0; k < nin; k++) // it is used here and nowhere else
+    slot_free(x, kind != TASK_W && is_wide(pl, from->list[from->begin[stage] + k]), in[k]);
   for (u32 k = to->begin[stage]; kind != TASK_W && k < to->begin[stage + 1] && nout < COUNT_OF(out); k++)
-    out[nout++] = x->slot[back][to->list[k] * K + mb] = slot_new(x);
+    out[nout++] = x->slot[back][to->list[k] * K + mb] = slot_new(x, is_wide(pl, to->list[k]));
   for (u32 k = 0; kind == TASK_I && k < own && nout < COUNT_OF(out); k++)
-    out[nout++] = carried[k] = slot_new(x);
+    out[nout++] = carried[k] = slot_new(x, false);
   sim_op *op = &x->op[x->l->n++];
   *op = (sim_op){.kind = OP_TASK,
                  .place = pl->place[stage],
@@ -125,13 +150,10 @@ static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb, u32 ends) {
     *maker = 0;
   }
   if (nout == 1) x->maker[out[0]] = x->l->n;
-  if (nin > 1 || nout > 1 || ends) x->maker[op->out] = 0, put_many(x, op, in, nin, out, nout, ends);
+  if (nin > 1 || nout > 1 || ends || (pl->wide && pl->wide[stage]))
+    x->maker[op->out] = 0, put_many(x, op, in, nin, out, nout, ends);
   const u32 turn = stage_turn(x->st->ends ? x->ran[op->what]++ : mb, sim_micro(pl, stage));
-  note(x, op->place, line_task_type(pl, op->what, turn));
-  for (u32 k = 0; k < x->st->nothers; k++) {
-    const stage_other *y = &x->st->others[k];
-    if (y->what == op->what && y->turn == turn) note(x, y->place, line_other_type(pl, k));
-  }
+  note_all(x, op->place, line_task_type(pl, op->what, turn));
 }
 
 static void put_send(compiler *x, u32 link, bool back, u32 mb) {
@@ -148,7 +170,7 @@ static void put_send(compiler *x, u32 link, bool back, u32 mb) {
     x->op[x->l->n++] = (sim_op){.kind = OP_SEND, .what = what, .in = slot};
     x->sent = x->l->n;
   }
-  note(x, from, line_send_type(pl, what, false, turn));
+  note_all(x, from, line_send_type(pl, what, false, turn));
   note(x, to, line_send_type(pl, what, true, turn));
 }
 
@@ -182,8 +204,13 @@ static void make_room(compiler *x, const sim_order *order, u32 n) {
   }
   x->op = NEWN(x->a, sim_op, nop + 1);
   x->nword = ZNEWN(x->tmp, u32, pl->nplaces), x->word = NEWN(x->tmp, u32 *, pl->nplaces);
-  for (u32 k = 0; k < x->st->nothers; k++)
-    room[x->st->others[k].place] += tasks[x->st->others[k].what % pl->nstages];
+  for (u32 k = 0; k < x->st->nothers; k++) {
+    const u32 what = x->st->others[k].type / 3, link = (what - TASK_KINDS * pl->nstages) / 2;
+    const sim_link *l = what < TASK_KINDS * pl->nstages ? NULL : &pl->link[link % pl->nlinks];
+    room[x->st->others[k].place] += !l                  ? tasks[what % pl->nstages]
+                                    : link < pl->nlinks ? sends[0][l->from]
+                                                        : sends[1][l->to];
+  }
   for (u32 q = 0; q < pl->nplaces; q++) x->word[q] = NEWN(x->tmp, u32, room[q] + 1);
 }
 
@@ -214,6 +241,14 @@ static void compress(compiler *x, u32 at) {
     v.v[k].first = to, to += v.v[k].len;
   }
   x->l->word[at] = (sim_word){types, v.n, v.n ? arena_dup(x->a, v.v, v.n * sizeof *v.v) : NULL};
+}
+
+static void list_others(compiler *x) {
+  x->other = ZNEWN(x->tmp, u32, line_types(x->pl)), x->next = NEWN(x->tmp, u32, x->st->nothers + 1);
+  for (u32 k = x->st->nothers; k-- > 0;) {
+    u32 *first = &x->other[x->st->others[k].type];
+    x->next[k] = *first, *first = k + 1;
+  }
 }
 
 static void count_types(compiler *x) {
@@ -287,7 +322,9 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   u32 most = 0; // values under way, however often they are used
   for (u32 i = 0; i < pl->nstages; i++) most += x.l->carried[i];
   const size_t nvalues = (size_t)(2 * pl->nlinks + most + 1) * x.most;
-  x.spare = NEWN(tmp, u32, nvalues), x.maker = ZNEWN(tmp, u32, SLOT_FIRST + nvalues);
+  for (u32 k = 0; k < 2; k++) x.spare[k].v = NEWN(tmp, u32, nvalues);
+  x.maker = ZNEWN(tmp, u32, SLOT_FIRST + nvalues * (pl->wide ? pl->nplaces : 1));
+  list_others(&x);
   x.ran = ZNEWN(tmp, u32, TASK_KINDS * pl->nstages + 1),
   x.pair_of = ZNEWN(tmp, u32, TASK_KINDS * pl->nstages);
   x.last = ZNEWN(a, u32, pl->nplaces);
@@ -321,6 +358,7 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   x.l->nplaces = pl->nplaces, x.l->nstages = pl->nstages, x.l->nlinks = pl->nlinks, x.l->ends = st->ends;
   x.l->nothers = st->nothers, x.l->others = arena_dup(a, st->others, st->nothers * sizeof *st->others);
   x.l->place = arena_dup(a, pl->place, pl->nstages * sizeof *pl->place);
+  if (pl->wide) x.l->wide = arena_dup(a, pl->wide, pl->nstages * sizeof *pl->wide);
   x.l->link = arena_dup(a, pl->link, pl->nlinks * sizeof *pl->link);
   arena_free(tmp);
   return x.l;
@@ -331,12 +369,11 @@ bool sim_line_fits(const sim_line *l, const sim_stages *st) {
   if (l->nreplicas != pl->nreplicas || l->nplaces != pl->nplaces || l->nstages != pl->nstages ||
       l->nlinks != pl->nlinks || l->ends != (st->ends != NULL) || l->nothers != st->nothers ||
       memcmp(l->micro, pl->micro, pl->nreplicas * sizeof *pl->micro) != 0 ||
-      memcmp(l->place, pl->place, pl->nstages * sizeof *pl->place) != 0)
+      memcmp(l->place, pl->place, pl->nstages * sizeof *pl->place) != 0 || !l->wide != !pl->wide ||
+      (l->wide && memcmp(l->wide, pl->wide, pl->nstages * sizeof *pl->wide) != 0))
     return false;
   for (u32 k = 0; k < l->nothers; k++)
-    if (l->others[k].what != st->others[k].what || l->others[k].turn != st->others[k].turn ||
-        l->others[k].place != st->others[k].place)
-      return false;
+    if (l->others[k].type != st->others[k].type || l->others[k].place != st->others[k].place) return false;
   for (u32 i = 0; i < pl->nstages; i++)
     if (l->carried[i] != st->carried[pl->like[i]]) return false;
   for (u32 k = 0; k < pl->nlinks; k++) {

@@ -82,7 +82,7 @@ static term set_take(graph *g) {
 }
 
 // ---- symbolic run -----------------------------------------------------------------------------------
-static void run(graph *g, const sim_graph *c, term *x, term *frame);
+static void run_nodes(graph *g, const sim_graph *c, u32 from, u32 to, term *x, term *frame);
 
 static void run_call(graph *g, const sim_graph *c, u32 i, term *x, term *frame) {
   const sim_site *st = &c->site[~c->dur[i]];
@@ -98,7 +98,7 @@ static void run_call(graph *g, const sim_graph *c, u32 i, term *x, term *frame) 
       frame[m->nin + v] = set_take(g);
     }
   } else
-    run(g, sub, frame, frame + sub->nslot);
+    run_nodes(g, sub, 0, sub->n, frame, frame + sub->nslot);
   for (u32 k = 0; k < sub->nout; k++) {
     term t = frame[m ? m->out[k] : sub->port_out[k]];
     if (m) t.add += m->out_add[k];
@@ -106,9 +106,9 @@ static void run_call(graph *g, const sim_graph *c, u32 i, term *x, term *frame) 
   }
 }
 
-static void run(graph *g, const sim_graph *c, term *x, term *frame) {
+static void run_nodes(graph *g, const sim_graph *c, u32 from, u32 to, term *x, term *frame) {
   x[0] = (term){0};
-  for (u32 i = 0; i < c->n; i++) {
+  for (u32 i = from; i < to; i++) {
     if (c->dur[i] < 0) {
       run_call(g, c, i, x, frame);
       continue;
@@ -166,28 +166,32 @@ static graph reduce(const graph *g, term *out, u32 nout) {
   return r;
 }
 
-const sim_map *sim_map_new(arena *a, arena *scratch, const sim_graph *c) {
+const sim_map *sim_map_part(arena *a, arena *scratch, const sim_graph *c, u32 from, u32 to,
+                            const u32 *port_in, u32 nin, const u32 *port_out, u32 nout) {
   arena_mark_t mark = arena_mark(scratch);
-  graph g = graph_new(scratch, 1 + c->nin);
-  term *x = NEWN(scratch, term, c->nslot), *frame = NEWN(scratch, term, c->frame),
-       *out = NEWN(scratch, term, c->nout);
-  for (u32 k = 0; k < c->nin; k++) x[c->port_in[k]] = (term){.v = 1 + k};
-  run(&g, c, x, frame);
-  for (u32 k = 0; k < c->nout; k++) out[k] = x[c->port_out[k]];
-  for (u32 size = ~0u, now; (now = g.begin.n + g.edges.n) < size; size = now) g = reduce(&g, out, c->nout);
+  graph g = graph_new(scratch, 1 + nin);
+  term *x = ZNEWN(scratch, term, c->nslot), *frame = NEWN(scratch, term, c->frame + 1),
+       *out = NEWN(scratch, term, nout + 1);
+  for (u32 k = 0; k < nin; k++) x[port_in[k]] = (term){.v = 1 + k};
+  run_nodes(&g, c, from, to, x, frame);
+  for (u32 k = 0; k < nout; k++) out[k] = x[port_out[k]];
+  for (u32 size = ~0u, now; (now = g.begin.n + g.edges.n) < size; size = now) g = reduce(&g, out, nout);
   sim_map *m = NEW(a, sim_map);
-  u32 nv = g.begin.n - 1, ne = g.edges.n, *from = NEWN(a, u32, ne), *to = NEWN(a, u32, c->nout);
-  i64 *add = NEWN(a, i64, ne), *out_add = NEWN(a, i64, c->nout);
+  u32 nv = g.begin.n - 1, ne = g.edges.n, *at = NEWN(a, u32, ne), *last = NEWN(a, u32, nout);
+  i64 *add = NEWN(a, i64, ne), *out_add = NEWN(a, i64, nout);
   for (u32 e = 0; e < ne; e++) {
-    from[e] = g.edges.v[e].v;
+    at[e] = g.edges.v[e].v;
     add[e] = g.edges.v[e].add;
   }
-  for (u32 k = 0; k < c->nout; k++) {
-    to[k] = out[k].v;
+  for (u32 k = 0; k < nout; k++) {
+    last[k] = out[k].v;
     out_add[k] = out[k].add;
   }
-  *m =
-      (sim_map){g.nin, c->nout, nv, arena_dup(a, g.begin.v, g.begin.n * sizeof(u32)), from, add, to, out_add};
+  *m = (sim_map){g.nin, nout, nv, arena_dup(a, g.begin.v, g.begin.n * sizeof(u32)), at, add, last, out_add};
   arena_release(scratch, mark);
   return m;
+}
+
+const sim_map *sim_map_new(arena *a, arena *scratch, const sim_graph *c) {
+  return sim_map_part(a, scratch, c, 0, c->n, c->port_in, c->nin, c->port_out, c->nout);
 }

@@ -69,7 +69,8 @@ static const send_map *send_maps(const sim_stages *st, arena *tmp) {
       m->x = &st->send[back][back ? l->like_to : l->like_from];
       m->from = pl->place[back ? l->to : l->from], m->to = pl->place[back ? l->from : l->to];
       m->strm = l->strm[back];
-      m->simple = st->nclass <= SIMPLE_CLASSES && m->x->n == st->nclass;
+      if (pl->wide && (pl->wide[l->from] || pl->wide[l->to])) m->wide = &st->wide_send[back][k];
+      m->simple = !m->wide && st->nclass <= SIMPLE_CLASSES && m->x->n == st->nclass;
       for (u32 j = 0; m->simple && j < m->x->n; j++) {
         m->simple = m->x->v[j].from == 1u << j && m->x->v[j].to == 1u << j;
         m->dur[j] = m->x->v[j].dur;
@@ -161,6 +162,10 @@ static void run_rendezvous(pipe *p, u32 slot, const send_map *s) {
 
 EACH void run_send(pipe *p, u32 what, u32 slot, const u32 C) {
   const send_map *s = &p->send[what];
+  if (s->wide) {
+    wide_run_send(p, s->wide, s->strm, slot);
+    return;
+  }
   if (!s->simple) {
     run_rendezvous(p, slot, s);
     return;
@@ -184,6 +189,8 @@ EACH void run_op(pipe *p, const sim_op *o, const u32 C) {
     run_send(p, o->what, o->in, C);
   } else if (o->kind == OP_TASK_MANY) {
     run_many(p, o);
+  } else if (o->kind == OP_TASK_WIDE) {
+    wide_run_task(p, o);
   } else {
     run_end(p, o);
   }
@@ -268,7 +275,10 @@ static void add_tasks(pipe *p) {
   for (u32 k = 0; k < TASK_KINDS; k++)
     for (u32 i = 0; i < pl->nstages; i++) {
       const u32 *n = &p->l->count[line_task_type(pl, k * pl->nstages + i, 0)], times = n[0] + n[1] + n[2];
-      if (times) add_busy(p, pl->place[i], &p->st->task[k][pl->like[i]], times);
+      if (pl->wide && pl->wide[i])
+        wide_add_busy(p->st, k * pl->nstages + i, times, p->busy, p->comm);
+      else if (times)
+        add_busy(p, pl->place[i], &p->st->task[k][pl->like[i]], times);
     }
 }
 
@@ -307,6 +317,11 @@ static void add_sends_of(i64 *busy, const sim_stages *st, u32 link, bool back) {
   const sim_link *l = &pl->link[link];
   const stage_send *x = &st->send[back][back ? l->like_to : l->like_from];
   if (l->strm[back] || (back && !l->back)) return;
+  if (pl->wide && (pl->wide[l->from] || pl->wide[l->to])) {
+    const i64 *own = st->wide_send[back][link].busy;
+    for (u32 k = 0; k < pl->nplaces * st->nclass; k++) busy[k] += own[k];
+    return;
+  }
   for (u32 k = 0; k < x->n; k++)
     for (u32 c = 0; c < st->nclass; c++) {
       if (x->v[k].from >> c & 1) busy[pl->place[back ? l->to : l->from] * st->nclass + c] += x->v[k].dur;
@@ -325,6 +340,7 @@ i64 sim_stages_busiest(const sim_stages *st, arena *tmp) {
     for (u32 i = 0; i < pl->nstages; i++) {
       const stage_task *t = &st->task[k][pl->like[i]];
       if (k == TASK_B && st->task[TASK_I][pl->like[i]].a) continue; // that is I and W
+      if (pl->wide && pl->wide[i]) wide_add_busy(st, k * pl->nstages + i, 1, busy, NULL);
       for (u32 c = 0; t->a && c < C; c++) busy[pl->place[i] * C + c] += t->busy[c];
     }
   for (u32 k = 0; k < 2 * pl->nlinks; k++) add_sends_of(busy, st, k / 2, k & 1);
@@ -473,6 +489,7 @@ static void begin(pipe *p, const sim_stages *st, arena *tmp, const sim_line *l) 
   *p = (pipe){.st = st, .l = l, .C = st->nclass};
   p->clock = ZNEWN(tmp, i64, state_of(st)), p->channel = p->clock + cells;
   if (st->ends) open_ends(p, tmp);
+  p->wide = NEWN(tmp, i64, wide_room(st) + 1);
   p->cur = ZNEWN(tmp, i64, cells), p->peak = ZNEWN(tmp, i64, cells);
   p->busy = ZNEWN(tmp, i64, cells), p->comm = ZNEWN(tmp, i64, cells);
   p->task = task_maps(st, tmp), p->send = send_maps(st, tmp);

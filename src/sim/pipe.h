@@ -1,4 +1,4 @@
-// pipe.h - a pass over a line under way. Shared by pipe.c and lanes.c only.
+// pipe.h - a pass over a line under way. Shared by pipe.c, lanes.c and wide.c only.
 #ifndef HEDDLE_SIM_PIPE_H
 #define HEDDLE_SIM_PIPE_H
 #include "sim/stages.h"
@@ -17,6 +17,7 @@ typedef struct {
   i64 dur[SIMPLE_CLASSES];
   u32 strm;
   const stage_send *x;
+  const stage_wide *wide; // from or to a stage on several places; NULL: neither is
 } send_map;
 
 typedef struct {
@@ -32,7 +33,16 @@ typedef struct {
   // when what the first of its kind waits for lets it leave every output
   i64 *slot, *frame, *late, **waited;
   i64 *cur, *peak, *busy, *comm; // [place * C + class]
+  i64 *wide;                     // room for one map of a stage on several places
 } pipe;
+
+// wide.c. A value from or to a stage on several places has a slot for each of these.
+u32 wide_room(const sim_stages *st); // of pipe.wide
+void wide_run_task(pipe *p, const sim_op *o);
+void wide_run_send(pipe *p, const stage_wide *x, u32 strm,
+                   u32 slot); // strm 0: it occupies the compute stream
+// A task, so many times: [place * C + class]. comm may be NULL.
+void wide_add_busy(const sim_stages *st, u32 what, i64 times, i64 *busy, i64 *comm);
 
 // Runs the line for n pipes at once: of as many rank classes, SIMPLE_CLASSES at most, with the same line and
 // streams, one value at most into and out of every task, and all sends simple. Clocks and channels go on from

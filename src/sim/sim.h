@@ -299,6 +299,9 @@ struct sim_map {
 };
 // Maps of the sites inside are used where they exist. scratch is given back.
 const sim_map *sim_map_new(arena *a, arena *scratch, const sim_graph *c);
+// The same of nodes [from, to) alone, between slots of the caller's; all other slots are 0 before them.
+const sim_map *sim_map_part(arena *a, arena *scratch, const sim_graph *c, u32 from, u32 to,
+                            const u32 *port_in, u32 nin, const u32 *port_out, u32 nout);
 // y[nin + nvert]: input ports in y[1..nin); outputs to z[nout], outside y.
 void sim_map_apply(const sim_map *m, i64 *y, i64 *z);
 
@@ -364,12 +367,15 @@ typedef struct {
   const u16 *alike;   // of every place: the place in the probe that stands for it
   const u16 *with;    // of every place: that it sums gradients with when all tasks have run; itself: none
   const u16 *place, *like; // of every stage; like: the stage that stands for it, in the probe
-  const sim_link *link;    // by from; between different places only
-  const sim_piece *piece;  // of the probe
-  u32 nspans;              // equal layers that the probe leaves out; 0: then the two below are NULL
-  const sim_span *span;    // of functions that main calls
-  const u32 *main_more;    // per instruction of main: it comes so many times more
-  const u32 *param_more;   // per parameter of main: there are so many more like it
+  const bool
+      *wide; // of every stage: it lies on several places, of which `place` is the first; NULL: none does.
+             // Then places are apart
+  const sim_link *link;   // by from; between different places only
+  const sim_piece *piece; // of the probe
+  u32 nspans;             // equal layers that the probe leaves out; 0: then the two below are NULL
+  const sim_span *span;   // of functions that main calls
+  const u32 *main_more;   // per instruction of main: it comes so many times more
+  const u32 *param_more;  // per parameter of main: there are so many more like it
   u32 nleft;
   const sim_left *left;
   const sim_ending *ending; // what comes after all tasks, where the probe leaves it out; NULL: it is a piece

@@ -14,11 +14,37 @@ static const stage_bytes *bytes_on(const digest *d, const walk *w, const i64 *be
   return b;
 }
 
+static u32 type_of(const digest *d, const sim_piece *p) {
+  const sim_pipeline *pl = d->pl;
+  const u32 stage = p->kind == PIECE_SEND ? pl->link[p->link].from : p->stage,
+            turn = stage_turn(p->mb, MIN(sim_micro(pl, stage), (u32)PROBE_MICRO));
+  return p->kind == PIECE_SEND ? line_send_type(pl, p->task * pl->nlinks + p->link, false, turn)
+                               : line_task_type(pl, p->task * pl->nstages + p->stage, turn);
+}
+
+// A task of a stage on several places but for the first of these; a send from or to one.
+static void put_wide(digest *d, const walk *w, const i64 *before, const sim_piece *p) {
+  const sim_pipeline *pl = d->pl;
+  for (u32 q = 0; q < pl->nplaces; q++) {
+    bool any = false;
+    for (u32 c = 0; c < d->C; c++) {
+      const u32 u = d->rank_class[q * d->C + c];
+      any |= u != NO_CLASS && (w->h.cur[u] != before[u] || w->h.peak[u] != before[u]);
+    }
+    if (any && (p->kind == PIECE_SEND || q != pl->place[p->stage]))
+      *vec_push(d->s->a, &d->other) = (stage_other){type_of(d, p), q, bytes_on(d, w, before, q)};
+  }
+}
+
 // What the piece does to places that it is not of. False: it takes bytes there, or is no task.
 static bool put_others(digest *d, const walk *w, const i64 *before, const sim_piece *p) {
   const sim_pipeline *pl = d->pl;
   const sim_link *l = &pl->link[p->link];
   if (p->kind == PIECE_BEFORE) return true;
+  if (p->kind == PIECE_SEND ? digest_wide_link(d, p->link) : digest_wide(d, p->stage)) {
+    put_wide(d, w, before, p);
+    return true;
+  }
   const u32 own[2] = {pl->place[p->kind == PIECE_SEND ? l->from : p->stage],
                       pl->place[p->kind == PIECE_SEND ? l->to : p->stage]};
   for (u32 q = 0; q < pl->nplaces; q++) {
@@ -29,10 +55,7 @@ static bool put_others(digest *d, const walk *w, const i64 *before, const sim_pi
       if (u != NO_CLASS && w->h.peak[u] > before[u]) return false;
     }
     if (any && p->kind != PIECE_TASK) return false;
-    if (any)
-      *vec_push(d->s->a, &d->other) = (stage_other){
-          p->task * pl->nstages + p->stage, stage_turn(p->mb, MIN(sim_micro(pl, p->stage), (u32)PROBE_MICRO)),
-          q, bytes_on(d, w, before, q)};
+    if (any) *vec_push(d->s->a, &d->other) = (stage_other){type_of(d, p), q, bytes_on(d, w, before, q)};
   }
   return true;
 }
@@ -51,8 +74,10 @@ static void put_bytes(digest *d, const walk *w, const i64 *before, const sim_pie
         bytes_on(d, w, before, d->pl->place[p->stage]);
   } else if (p->kind == PIECE_SEND) {
     stage_send *x = (stage_send *)&st->send[p->task][p->link];
-    x->sender[turn] = bytes_on(d, w, before, d->pl->place[p->task ? l->to : l->from]);
-    x->receiver[turn] = bytes_on(d, w, before, d->pl->place[p->task ? l->from : l->to]);
+    const bool wide = digest_wide_link(d, p->link); // then by place
+    const stage_bytes *none = wide ? ZNEWN(d->s->a, stage_bytes, d->C) : NULL;
+    x->sender[turn] = wide ? none : bytes_on(d, w, before, d->pl->place[p->task ? l->to : l->from]);
+    x->receiver[turn] = wide ? none : bytes_on(d, w, before, d->pl->place[p->task ? l->from : l->to]);
   }
 }
 

@@ -83,30 +83,35 @@ static void find_units(digest *d) {
   }
 }
 
+// Of a value of a stage: on its place, or by place on all of them.
+static void stage_slots(const digest *d, value v, u32 stage, u32 *slot) {
+  if (!digest_wide(d, stage)) {
+    value_slots(d, v, d->pl->place[stage], slot);
+    return;
+  }
+  for (u32 q = 0; q < d->pl->nplaces; q++) value_slots(d, v, q, slot + q * d->C);
+}
+
 static void find_values(digest *d) {
   const sim_pipeline *pl = d->pl;
+  d->W = (pl->wide ? pl->nplaces : 1) * d->C;
   find_units(d);
   for (u32 w = 0; w < 2 * PROBE_MICRO; w++) {
     const u32 pass = w / PROBE_MICRO, m = w % PROBE_MICRO;
-    u32 *after = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1);
-    u32 *leaves = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1),
-        *comes = ZNEWN(d->s->a, u32, pl->nlinks * d->C + 1);
+    const size_t cells = (size_t)pl->nlinks * d->W + 1;
+    u32 *after = ZNEWN(d->s->a, u32, cells), *leaves = ZNEWN(d->s->a, u32, cells),
+        *comes = ZNEWN(d->s->a, u32, cells);
     for (u32 k = 0; k < pl->npieces; k++) {
       const sim_piece *p = &pl->piece[k];
       if (p->kind != PIECE_SEND || p->task != pass || p->mb != m) continue;
       const instr *i = &d->s->main->body.v[p->first];
-      u16 there = pl->place[pl->link[p->link].to], here = pl->place[pl->link[p->link].from];
-      value_slots(d, opd_of(d->s->main, i, 0), pass ? there : here, leaves + p->link * d->C);
-      value_slots(d, i->res, pass ? here : there, comes + p->link * d->C);
-      if (i->nopd > 1) value_slots(d, opd_of(d->s->main, i, 1), pass ? there : here, after + p->link * d->C);
+      const u32 there = pl->link[p->link].to, here = pl->link[p->link].from, at = p->link * d->W;
+      stage_slots(d, opd_of(d->s->main, i, 0), pass ? there : here, leaves + at);
+      stage_slots(d, i->res, pass ? here : there, comes + at);
+      if (i->nopd > 1) stage_slots(d, opd_of(d->s->main, i, 1), pass ? there : here, after + at);
     }
     d->leaves[pass][m] = leaves, d->comes[pass][m] = comes, d->after[pass][m] = after;
   }
-}
-
-// Slots of what comes over a link in the microbatch that stands for all.
-static const u32 *coming(const digest *d, u32 link, bool back) {
-  return d->comes[back][digest_turn(d, d->pl->link[link].from)] + link * d->C;
 }
 
 // ---- one piece ------------------------------------------------------------------------------------------
@@ -130,31 +135,20 @@ void digest_respond(digest *d, u32 n0, u32 n1, u32 ahead, const ports *out, i64 
   }
 }
 
-static bool in_ports(const ports *p, u32 slot) {
-  for (u32 k = 0; k < p->n; k++)
-    if (p->slot[k] == slot) return true;
-  return false;
+static void note_ports(digest *d, const ports *p) {
+  d->nport++;
+  for (u32 k = 0; k < p->n; k++) d->port[p->slot[k]] = d->nport;
 }
 
 // Is the slot the time of a value that an earlier task of the same stage has waited for?
 static bool waited_before(const digest *d, u32 slot) {
-  for (u32 k = 0; k < d->pl->nlinks * d->C; k++)
-    if (coming(d, k / d->C, false)[k % d->C] == slot || coming(d, k / d->C, true)[k % d->C] == slot)
-      return true;
+  for (u32 k = 0; k < d->pl->nlinks; k++)
+    for (u32 c = 0; c < d->W; c++)
+      if (digest_coming(d, k, false)[c] == slot || digest_coming(d, k, true)[c] == slot) return true;
   return false;
 }
 
-// Values that a later task of a stage waits for, though they were there before: came for an earlier task, or
-// were made by one.
-typedef struct {
-  u32 ncame, nmade;
-  u32 came[VALUES_MAX]; // slots
-  struct {
-    u32 slot, node, mark; // mark: of the piece that made it; node: that waits
-  } made[VALUES_MAX];
-} waits;
-
-static bool add_wait(digest *d, waits *w, u32 slot, u32 node) {
+static bool add_wait(digest *d, late_reads *w, u32 slot, u32 node) {
   u32 k = 0;
   if (!waited_before(d, slot)) {
     if (!d->written[slot] || w->nmade == VALUES_MAX) return false;
@@ -168,19 +162,17 @@ static bool add_wait(digest *d, waits *w, u32 slot, u32 node) {
   return true;
 }
 
-// Everything that the nodes read is an input, or written by them, or (late: NULL refuses) a value that was
-// there before; compute clocks of the places alone are occupied.
-static bool reads_only(digest *d, u32 n0, u32 n1, u32 mark, const ports *in, waits *late) {
+bool digest_reads(digest *d, u32 n0, u32 n1, u32 mark, late_reads *late) {
   const sim_graph *c = d->c;
   for (u32 i = n0; i < n1; i++) {
     const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
     for (u32 k = 0; site && k < site->sub->nclock; k++)
-      if (!in_ports(in, site->clock[k])) return false;
+      if (d->port[site->clock[k]] != d->nport) return false;
     for (u32 k = c->occ[i]; k < c->in[i]; k++)
-      if (!in_ports(in, c->ref[k])) return false;
+      if (d->port[c->ref[k]] != d->nport) return false;
     for (u32 k = c->in[i]; k < c->out[i]; k++) {
       const u32 slot = c->ref[k];
-      if (!slot || d->written[slot] == mark || in_ports(in, slot)) continue;
+      if (!slot || d->written[slot] == mark || d->port[slot] == d->nport) continue;
       if (d->ends && d->arrived[slot]) {
         if (!ends_wait(d, slot)) return false;
         continue;
@@ -232,7 +224,7 @@ static u32 input_of(const digest *d, u32 stage, bool back, u32 slot) {
     const sim_link *l = &d->pl->link[k];
     if ((back ? l->from : l->to) != stage || (back && !l->back)) continue;
     for (u32 c = 0; c < d->C; c++, at++)
-      if (coming(d, k, back)[c] == slot) return at;
+      if (digest_coming(d, k, back)[c] == slot) return at;
   }
   return ~0u;
 }
@@ -272,9 +264,9 @@ void digest_ports(const digest *d, const sim_piece *p, ports *in, ports *out, u3
     const sim_link *l = &pl->link[k];
     if ((back && !l->back) || !l->strm[back]) continue; // sends on the compute stream: its clock says it all
     if ((back ? l->from : l->to) == p->stage && (*nin)++ < VALUES_MAX)
-      add_value(d, in, d->comes[back][p->mb] + k * d->C, NULL);
+      add_value(d, in, d->comes[back][p->mb] + k * d->W, NULL);
     if ((back ? l->to : l->from) == p->stage && (*nout)++ < VALUES_MAX)
-      add_value(d, out, d->leaves[back][p->mb] + k * d->C, d->after[back][p->mb] + k * d->C);
+      add_value(d, out, d->leaves[back][p->mb] + k * d->W, d->after[back][p->mb] + k * d->W);
   }
 }
 
@@ -306,7 +298,8 @@ static bool made_in_time(digest *d, const sim_piece *now, u32 slot, u32 node, u3
 // What a W waits for, of the values that its I has seen: those for which the clocks that I leaves do not
 // speak. I leaves them for W (by class, in any order), behind what it sends. False: another task has seen
 // such a value.
-static bool carry(digest *d, const sim_piece *p, const waits *late, const ports *clocks, ports *carried) {
+static bool carry(digest *d, const sim_piece *p, const late_reads *late, const ports *clocks,
+                  ports *carried) {
   for (u32 k = 0; k < late->ncame; k++) {
     if (waited_enough(d, d->s->node_of[p->first], d->s->node_of[p->end], clocks, late->came[k], p->stage))
       continue;
@@ -350,13 +343,14 @@ static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
   u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], on = d->pl->place[p->stage];
   const u32 mark = (u32)(p - d->pl->piece) + 1;
   const bool later = p->kind == PIECE_TASK && p->task != TASK_F;
-  waits late = {0};
+  late_reads late = {0};
   ports in, out, clocks, carried = {0};
   d->wait.n = 0;
   clocks_of(d, on, &clocks);
   digest_ports(d, p, &in, &out, &t->nin, &t->nout);
   if (t->nin > VALUES_MAX || t->nout > VALUES_MAX) return false;
-  if (!reads_only(d, n0, n1, mark, &in, later ? &late : NULL)) return false;
+  note_ports(d, &in);
+  if (!digest_reads(d, n0, n1, mark, later ? &late : NULL)) return false;
   if (!carry(d, p, &late, &clocks, &carried)) return false;
   if (carried.n && !leave_for_weights(d, p, &carried)) return false;
   add_ports(&in, &carried);
@@ -407,7 +401,8 @@ static bool map_after(digest *d, u32 n0, u32 n1, const sim_piece *p) {
     clocks_of(d, st->rep[r], &one);
     add_value(d, &all, one.slot, NULL);
   }
-  if (!reads_only(d, n0, n1, (u32)(p - d->pl->piece) + 1, &all, NULL)) return false;
+  note_ports(d, &all);
+  if (!digest_reads(d, n0, n1, (u32)(p - d->pl->piece) + 1, NULL)) return false;
   i64 *a = matrix(d, n0, n1, &all, &all);
   for (u32 k = 0; k < n; k++)
     if (!all.slot[k]) a[k * n + k] = 0;
@@ -475,6 +470,8 @@ static bool find_pieces(digest *d) {
   for (u32 k = 0; k < TASK_KINDS; k++) st->task[k] = task[k] = ZNEWN(s->a, stage_task, pl->nstages);
   for (u32 k = 0; k < 2; k++) st->send[k] = send[k] = ZNEWN(s->a, stage_send, pl->nlinks + 1);
   st->before = before, st->carried = ZNEWN(s->a, u32, pl->nstages);
+  for (u32 k = 0; pl->wide && k < TASK_KINDS; k++) st->wide[k] = ZNEWN(s->a, stage_wide, pl->nstages);
+  for (u32 k = 0; pl->wide && k < 2; k++) st->wide_send[k] = ZNEWN(s->a, stage_wide, pl->nlinks + 1);
   for (u32 q = 0; q < pl->npieces; q++) {
     const sim_piece *p = &pl->piece[q];
     bool ok = true;
@@ -483,6 +480,10 @@ static bool find_pieces(digest *d) {
     if (p->kind == PIECE_BEFORE && d->ends) continue; // as it is
     if (p->kind == PIECE_BEFORE)
       ok = task_of(d, p, &before[p->stage]);
+    else if (p->kind == PIECE_TASK && digest_wide(d, p->stage))
+      ok = wide_task(d, p);
+    else if (p->kind == PIECE_SEND && digest_wide_link(d, p->link))
+      ok = wide_send(d, p);
     else if (p->kind == PIECE_TASK)
       ok = task_of(d, p, &task[p->task][p->stage]);
     else if (p->kind == PIECE_SEND)
@@ -549,7 +550,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
     find_values(&d);
     find_reps(&d);
     find_usable(&d, cost_model_machine(k));
-    d.written = ZNEWN(s.tmp, u32, main->nslot + 1);
+    d.written = ZNEWN(s.tmp, u32, main->nslot + 1), d.port = ZNEWN(s.tmp, u32, main->nslot + 1);
     d.x = NEWN(s.tmp, i64, main->nslot), d.frame = NEWN(s.tmp, i64, main->frame + 1);
     ok = (!pl->apart || ends_open(&d)) && find_pieces(&d);
   }

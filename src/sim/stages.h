@@ -68,11 +68,22 @@ typedef struct {
   stage_task *begin;         // by place: bytes[0], busy, comm of what comes before
 } stage_ends;
 
-// Bytes that a task gives back on another place: of what both have a part.
+// Bytes of a task on another place than its own: what it gives back of what both have a part, and what a stage on
+// several places does there. Of a send from or to such a stage: on every place.
 typedef struct {
-  u32 what, turn, place; // what: kind * stages + stage
+  u32 type, place; // type: line_task_type, line_send_type of the sender
   const stage_bytes *bytes;
 } stage_other;
+
+// A task of a stage on several places, or a send from or to one: a map from clocks of all places and values to these. A
+// port is a number [place * C + class]: of a clock, then, places * C further on each, of the first value, the second.
+// What has no clock or nobody waits for is no port.
+typedef struct {
+  const sim_map *map;     // NULL: there is none
+  const u32 *in, *out;    // of its ports
+  u32 nin, nout;          // values
+  const i64 *busy, *comm; // [place * C + class]: on the stream that it occupies; comm: communication of it
+} stage_wide;
 
 struct sim_stages {
   sim_pipeline pl;
@@ -94,9 +105,10 @@ struct sim_stages {
   const stage_other *others;
   const u8 *frees;    // per stage of the probe: STAGE_FREES
   const u32 *carried; // per stage of the probe: values that I leaves for W, besides those that it sends
-  const stage_send *send[2]; // there, back; per link of the probe
-  const i64 *after;          // [(rep number, cls) out][... in]
-  const stage_task *tail;    // per rep number: busy
+  const stage_send *send[2];                         // there, back; per link of the probe
+  const stage_wide *wide[TASK_KINDS], *wide_send[2]; // likewise; NULL: no stage lies on several places
+  const i64 *after;                                  // [(rep number, cls) out][... in]
+  const stage_task *tail;                            // per rep number: busy
   u32 nafter;
   const stage_after
       *after_bytes; // [number * nreps + rep number]: of what comes after, one stretch after the other
@@ -116,11 +128,11 @@ void ending_use(arena *a, sim_stages *st, const sim_ending *e);
 
 // ---- compiled lines (line.c) ----------------------------------------------------------------------------
 enum { SLOT_NEVER, SLOT_NOBODY, SLOT_FIRST }; // a value that is never waited for; one that nobody takes
-typedef enum { OP_TASK, OP_TASK_MANY, OP_TASK_END, OP_SEND } sim_op_kind;
+typedef enum { OP_TASK, OP_TASK_MANY, OP_TASK_END, OP_TASK_WIDE, OP_SEND } sim_op_kind;
 typedef struct {
   u16 kind, place; // place: of a task
   u32 what;        // kind * stages + stage; of a send: back * links + link
-  // Slots; MANY, END: in: from there on in `many` n, n slots, m, m slots, STAGE_BEGINS and STAGE_ENDS. Of a send: in:
+  // Slots; MANY, END, WIDE: in: from there on in `many` n, n slots, m, m slots, STAGE_BEGINS and STAGE_ENDS. Of a send: in:
   // its slot
   u32 in, out;
   // TASK: what of the send + 1 that takes its value at once, 0: there is none; the task that takes it then, by what;
@@ -155,6 +167,7 @@ struct sim_line {
   const stage_other *others;
   const u32 *micro;
   const u16 *place; // of the stages that it was made for
+  const bool *wide; // likewise
   const u32 *carried;
   const sim_link *link;
   const u8 *

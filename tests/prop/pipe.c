@@ -236,6 +236,32 @@ TEST(pipe_of_odd_models) {
   check_plan("tests/nograd.heddle", 0, "1x2 v100", "pp=2 layers=equal mb=4 schedule=zb-h1");
 }
 
+// What lies on all places, before the layers, between them and behind them, and holds up all places.
+TEST(pipe_of_stages_on_all_places) {
+  static const struct {
+    const char *model, *on;
+  } all[] = {{"gpt2:layers=8,hidden=64,heads=4,vocab=96", "2x4 v100 ib=100Gb/s"},
+             {"llama2-7b:layers=9,hidden=48,heads=8,kv_heads=4,head_dim=6,ffn=96,vocab=64", "1x8 a100"},
+             {"t5-small:layers=4", "8x1 v100 ib=10Gb/s"},
+             {"mbart:layers=4,hidden=64,heads=4,vocab=96", "2x4 a100 ib=100Gb/s"}};
+  static const char *const lines[] = {"pp=4 mb=8",
+                                      "pp=2 mb=6 dp=2 zero=1",
+                                      "pp=2 mb=12 tp=2 sp",
+                                      "pp=4 mb=8 dp=2 zero=3",
+                                      "pp=4 mb=1",
+                                      "pp=2 mb=2 dp=2 zero=2",
+                                      "pp=4 mb=8 overlap=none",
+                                      "pp=4 mb=12 dp=2 recompute=full channels=pass",
+                                      "pp=8 mb=8 channels=one"};
+  for (u32 k = 0; k < COUNT_OF(all); k++)
+    for (u32 i = 0; i < COUNT_OF(lines); i++)
+      for (u32 block = 0; block < 2; block++) {
+        char line[96];
+        snprintf(line, sizeof line, "%s schedule=%s", lines[i], block ? "interlaced-block" : "interlaced");
+        check_plan(all[k].model, 48, all[k].on, line);
+      }
+}
+
 // Stages that lie in a V, two of which read each other's values on the last place, and the first and the last lie on one
 // (of tied weights both read it): backwards in two parts, of some microbatches or of all.
 TEST(pipe_of_a_v) {
@@ -251,7 +277,7 @@ TEST(pipe_of_a_v) {
                                       "pp=2 mb=12 tp=4 sp",
                                       "pp=4 mb=8 dp=2 zero=3",
                                       "pp=4 mb=8 overlap=none",
-                                      "pp=4 mb=16 dp=2 recompute=full channels=pass",
+                                      "pp=4 mb=12 dp=2 recompute=full channels=pass",
                                       "pp=8 mb=16 channels=one",
                                       "pp=8 mb=24 recompute=selective"};
   for (u32 row = 0; sched_row_of(row); row++) {
@@ -305,7 +331,7 @@ TEST(pipe_of_both_ways) {
                                       "pp=2 mb=12 tp=4 sp",
                                       "pp=4 mb=6 dp=2 zero=3",
                                       "pp=4 mb=8 overlap=none",
-                                      "pp=4 mb=16 dp=2 recompute=full channels=pass",
+                                      "pp=4 mb=12 dp=2 recompute=full channels=pass",
                                       "pp=8 mb=2 channels=one",
                                       "pp=8 mb=8",
                                       "pp=8 mb=24 recompute=selective"};

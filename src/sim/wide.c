@@ -1,0 +1,191 @@
+// wide.c - stages on several places, as the embedding and the head of an interlaced pipeline: what a task of theirs, or
+// a send from or to one, does to the clocks of all places. Not stages on one place (stages.c), nor bytes (stage_bytes.c).
+//
+// Idea: the same as of other tasks, a linear map over (max, +), but of as many clocks as all places have. A matrix would
+// have the square of their number; mostly all places meet in a collective, so the map is a few maxima of all of
+// them, and a graph of these (map.c) is no larger than what the ranks do.
+#include "sim/digest.h"
+#include "sim/pipe.h"
+
+// ---- from a probe -----------------------------------------------------------------------------------------------
+typedef struct {
+  VEC(u32) slot, code; // of the event graph; as stage_wide has it
+} wide_ports;
+
+static void add_port(digest *d, wide_ports *p, u32 slot, u32 code) {
+  if (!slot) return;
+  *vec_push(d->s->a, &p->slot) = slot;
+  *vec_push(d->s->a, &p->code) = code;
+}
+
+static u32 cells_of(const digest *d) { return d->pl->nplaces * d->C; }
+
+static void add_clocks(digest *d, wide_ports *p, u32 strm) {
+  for (u32 k = 0; k < cells_of(d); k++) add_port(d, p, digest_clock(d, k / d->C, k % d->C, strm), k);
+}
+
+// One more value, as it is at the stage's end of a link.
+static void add_value(digest *d, wide_ports *p, u32 no, u32 stage, const u32 *slot) {
+  const u32 n = digest_wide(d, stage) ? cells_of(d) : d->C;
+  for (u32 k = 0; k < n; k++) add_port(d, p, slot[k], (1 + no) * cells_of(d) + k);
+}
+
+static void note_ports(digest *d, const wide_ports *p) {
+  d->nport++;
+  for (u32 k = 0; k < p->slot.n; k++) d->port[p->slot.v[k]] = d->nport;
+}
+
+static void make_map(digest *d, u32 n0, u32 n1, const wide_ports *in, const wide_ports *out, stage_wide *x) {
+  x->map = sim_map_part(d->s->a, d->s->tmp, d->c, n0, n1, in->slot.v, in->slot.n, out->slot.v, out->slot.n);
+  x->in = in->code.v, x->out = out->code.v;
+}
+
+static void task_ports(digest *d, const sim_piece *p, wide_ports *in, wide_ports *out, stage_wide *x) {
+  const sim_pipeline *pl = d->pl;
+  const bool back = p->task != TASK_F;
+  *in = *out = (wide_ports){0};
+  x->nin = x->nout = 0;
+  add_clocks(d, in, 0), add_clocks(d, out, 0);
+  for (u32 k = 0; k < pl->nlinks; k++) {
+    const sim_link *l = &pl->link[k];
+    const size_t at = (size_t)k * d->W;
+    if ((back && !l->back) || !l->strm[back]) continue;
+    if ((back ? l->from : l->to) == p->stage)
+      add_value(d, in, x->nin++, p->stage, d->comes[back][p->mb] + at);
+    if ((back ? l->to : l->from) != p->stage) continue;
+    add_value(d, out, x->nout, p->stage, d->leaves[back][p->mb] + at);
+    add_value(d, out, x->nout++, p->stage, d->after[back][p->mb] + at);
+  }
+}
+
+// Does the backward wait no longer for a value that has come for its forward than for the clocks which that has left?
+static const i64 FAR = (i64)1 << 60;
+static bool waited_enough(digest *d, const sim_piece *p, u32 slot, const wide_ports *out) {
+  const u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
+  const sim_piece *f = p;
+  while (f->kind != PIECE_TASK || f->task != TASK_F || f->stage != p->stage || f->mb != p->mb) f--;
+  stage_wide map;
+  wide_ports in, left;
+  task_ports(d, f, &in, &left, &map);
+  bool came = false;
+  for (u32 k = 0; k < in.slot.n; k++) came |= in.slot.v[k] == slot;
+  if (!came) return false;
+  i64 *x = ZNEWN(d->s->tmp, i64, d->c->nslot);
+  x[slot] = FAR; // it moves the clocks that the backward finds
+  sim_part(d->c, d->s->node_of[f->first], d->s->node_of[f->end], x, d->frame);
+  memset(d->x, 0, d->c->nslot * sizeof *d->x);
+  for (u32 k = 0; k < left.slot.n; k++)
+    if (left.code.v[k] < cells_of(d)) d->x[left.slot.v[k]] = x[left.slot.v[k]];
+  sim_part(d->c, n0, n1, d->x, d->frame);
+  memset(x, 0, d->c->nslot * sizeof *x);
+  x[slot] = FAR; // it alone
+  sim_part(d->c, n0, n1, x, d->frame);
+  for (u32 k = 0; k < out->slot.n; k++)
+    if (x[out->slot.v[k]] >= FAR && x[out->slot.v[k]] > d->x[out->slot.v[k]]) return false;
+  return true;
+}
+
+bool wide_task(digest *d, const sim_piece *p) {
+  const u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
+  stage_wide *x = (stage_wide *)&d->st->wide[p->task][p->stage];
+  wide_ports in, out;
+  late_reads late = {0};
+  if (p->task != TASK_F && p->task != TASK_B) return false;
+  task_ports(d, p, &in, &out, x);
+  if (x->nin > VALUES_MAX || x->nout > VALUES_MAX) return false;
+  note_ports(d, &in);
+  d->wait.n = 0;
+  if (!digest_reads(d, n0, n1, (u32)(p - d->pl->piece) + 1, p->task == TASK_F ? NULL : &late)) return false;
+  if (d->wait.n || late.nmade) return false;
+  for (u32 k = 0; k < late.ncame; k++)
+    if (!waited_enough(d, p, late.came[k], &out)) return false;
+  make_map(d, n0, n1, &in, &out, x);
+  i64 *busy = NEWN(d->s->a, i64, cells_of(d)), *comm = NEWN(d->s->a, i64, cells_of(d));
+  for (u32 q = 0; q < d->pl->nplaces; q++) digest_busy(d, n0, n1, q, busy + q * d->C, comm + q * d->C);
+  x->busy = busy, x->comm = comm;
+  return true;
+}
+
+bool wide_send(digest *d, const sim_piece *p) {
+  const u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
+  const sim_link *l = &d->pl->link[p->link];
+  const u32 from = p->task ? l->to : l->from, to = p->task ? l->from : l->to,
+            strm = d->s->main->body.v[p->first].strm;
+  const size_t at = (size_t)p->link * d->W;
+  stage_wide *x = (stage_wide *)&d->st->wide_send[p->task][p->link];
+  wide_ports in = {0}, out = {0};
+  add_clocks(d, &in, strm), add_clocks(d, &out, strm);
+  if (strm) {
+    add_value(d, &in, 0, from, d->leaves[p->task][p->mb] + at);
+    add_value(d, &in, 0, from, d->after[p->task][p->mb] + at);
+    add_value(d, &out, 0, to, d->comes[p->task][p->mb] + at);
+    x->nin = x->nout = 1;
+  }
+  note_ports(d, &in);
+  if (!digest_reads(d, n0, n1, (u32)(p - d->pl->piece) + 1, NULL)) return false;
+  make_map(d, n0, n1, &in, &out, x);
+  i64 *busy = ZNEWN(d->s->a, i64, cells_of(d));
+  for (u32 k = 0; k < cells_of(d); k++) {
+    const u32 clock = digest_clock(d, k / d->C, k % d->C, strm);
+    for (u32 i = n0; clock && i < n1; i++) {
+      if (d->c->dur[i] < 0) return false;
+      for (u32 j = d->c->occ[i]; j < d->c->in[i]; j++)
+        if (d->c->ref[j] == clock) busy[k] += d->c->dur[i];
+    }
+  }
+  x->busy = x->comm = busy;
+  return true;
+}
+
+// ---- in a pass --------------------------------------------------------------------------------------------------
+u32 wide_room(const sim_stages *st) {
+  u32 most = 0;
+  for (u32 w = 0; st->pl.wide && w < TASK_KINDS * st->pl.nstages; w++) {
+    const sim_map *m = st->wide[w / st->pl.nstages][w % st->pl.nstages].map;
+    if (m) most = MAX(most, m->nin + m->nvert + m->nout);
+  }
+  for (u32 w = 0; st->pl.wide && w < 2 * st->pl.nlinks; w++) {
+    const sim_map *m = st->wide_send[w / st->pl.nlinks][w % st->pl.nlinks].map;
+    if (m) most = MAX(most, m->nin + m->nvert + m->nout);
+  }
+  return most;
+}
+
+// clock: of the stream that it occupies. Values that the line has no slots for come with the clocks.
+static void run(pipe *p, const stage_wide *x, i64 *clock, const u32 *in, u32 nin, const u32 *out, u32 nout) {
+  const sim_map *m = x->map;
+  const u32 cells = p->st->pl.nplaces * p->C;
+  i64 *y = p->wide, *z = y + m->nin + m->nvert;
+  for (u32 k = 0; k + 1 < m->nin; k++) {
+    const u32 of = x->in[k] / cells, at = x->in[k] % cells;
+    y[1 + k] = !of ? clock[at] : of > nin ? 0 : p->value[(size_t)in[of - 1] * p->C + at];
+  }
+  sim_map_apply(m, y, z);
+  for (u32 k = 0; k < nout; k++) memset(p->value + (size_t)out[k] * p->C, 0, cells * sizeof *p->value);
+  for (u32 k = 0; k < m->nout; k++) {
+    const u32 of = x->out[k] / cells, at = x->out[k] % cells;
+    if (!of) clock[at] = z[k];
+    if (!of || of > nout) continue;
+    i64 *to = &p->value[(size_t)out[of - 1] * p->C + at];
+    *to = MAX(*to, z[k]);
+  }
+}
+
+void wide_run_task(pipe *p, const sim_op *o) {
+  const u32 n = p->st->pl.nstages, *in = p->l->many + o->in, *out = in + 1 + *in;
+  run(p, &p->st->wide[o->what / n][o->what % n], p->clock, in + 1, *in, out + 1, *out);
+}
+
+void wide_run_send(pipe *p, const stage_wide *x, u32 strm, u32 slot) {
+  const u32 cells = p->st->pl.nplaces * p->C;
+  run(p, x, strm ? p->channel + (size_t)strm * cells : p->clock, &slot, strm != 0, &slot, strm != 0);
+  for (u32 k = 0; !strm && k < cells; k++) p->busy[k] += x->busy[k], p->comm[k] += x->comm[k];
+}
+
+void wide_add_busy(const sim_stages *st, u32 what, i64 times, i64 *busy, i64 *comm) {
+  const stage_wide *x = &st->wide[what / st->pl.nstages][what % st->pl.nstages];
+  for (u32 k = 0; x->map && k < st->pl.nplaces * st->nclass; k++) {
+    busy[k] += x->busy[k] * times;
+    if (comm) comm[k] += x->comm[k] * times;
+  }
+}
