@@ -10,6 +10,7 @@ typedef struct {
   sim_stages *st;
   const sim_graph *c;
   u32 C;
+  u32 *cell_of;          // by slot: place * C + class + 1, if it is the clock of their compute stream
   u32 *clock;            // (rank class, stream) -> slot; 0: none
   u32 *class_of;         // rank class -> its number on its place; ~0: on no place
   u32 *place_of;         // rank class -> place
@@ -59,7 +60,8 @@ static inline const u32 *digest_coming(const digest *d, u32 link, bool back) {
 }
 // Clocks of its place, then values that come to the piece and leave it.
 void digest_ports(const digest *d, const sim_piece *p, ports *in, ports *out, u32 *nin, u32 *nout);
-void digest_busy(digest *d, u32 n0, u32 n1, u32 at, i64 *busy, i64 *comm);
+// How long the nodes keep compute streams of n places from `at` on busy, and with communication: [place * C + class].
+void digest_busy(const digest *d, u32 n0, u32 n1, u32 at, u32 n, i64 *busy, i64 *comm);
 static inline bool digest_wide(const digest *d, u32 stage) { return d->pl->wide && d->pl->wide[stage]; }
 static inline bool digest_wide_link(const digest *d, u32 link) {
   return digest_wide(d, d->pl->link[link].from) || digest_wide(d, d->pl->link[link].to);

@@ -116,10 +116,10 @@ bool ends_open(digest *d) {
   const u32 cells = pl->nplaces * d->C;
   u32 *clock = ZNEWN(s->a, u32, 2 * cells);
   e->begin = ZNEWN(s->a, stage_task, pl->nplaces);
+  i64 *busy = NEWN(s->a, i64, cells), *comm = NEWN(s->a, i64, cells);
+  digest_busy(d, e->before[0], e->before[1], 0, pl->nplaces, busy, comm);
   for (u32 q = 0; q < pl->nplaces; q++) {
-    i64 *busy = NEWN(s->a, i64, d->C), *comm = NEWN(s->a, i64, d->C);
-    digest_busy(d, e->before[0], e->before[1], q, busy, comm);
-    e->begin[q].busy = busy, e->begin[q].comm = comm;
+    e->begin[q].busy = busy + q * d->C, e->begin[q].comm = comm + q * d->C;
     for (u32 k = 0; k < d->C; k++) {
       clock[q * d->C + k] = digest_clock(d, q, k, 0);
       if (e->strm) clock[cells + q * d->C + k] = digest_clock(d, q, k, e->strm);

@@ -24,7 +24,7 @@ EACH void apply_map(const i64 *a, u32 nin, u32 nout, const i64 *x, i64 *y) {
 static bool find_rank_one(task_map *m, const stage_task *t, u32 C) {
   const u32 ni = (1 + t->nin) * C, no = (1 + t->nout) * C;
   u32 first = ni * no;
-  for (u32 k = 0; k < 2 * SIMPLE_CLASSES; k++) m->from[k] = m->to[k] = STAGE_NEVER;
+  for (u32 k = 0; k < 2 * STAGE_CLASSES; k++) m->from[k] = m->to[k] = STAGE_NEVER;
   for (u32 k = 0; k < ni * no && first == ni * no; k++)
     if (t->a[k] != STAGE_NEVER) first = k;
   if (first == ni * no) return false;
@@ -43,7 +43,7 @@ static bool find_rank_one(task_map *m, const stage_task *t, u32 C) {
 static const task_map *map_of(const stage_task *t, u32 C, arena *tmp) {
   task_map *m = ZNEWN(tmp, task_map, 1);
   m->a = t->a, m->nin = t->nin, m->nout = t->nout;
-  m->one = m->all = t->a && C <= SIMPLE_CLASSES && t->nin <= 1 && t->nout <= 1 && find_rank_one(m, t, C);
+  m->one = m->all = t->a && t->nin <= 1 && t->nout <= 1 && find_rank_one(m, t, C);
   for (u32 c = 0; m->all && c < C; c++) m->all = m->to[c] != STAGE_NEVER;
   return m;
 }
@@ -142,20 +142,20 @@ static void run_rendezvous(pipe *p, u32 slot, const send_map *s) {
   for (u32 k = 0; k < s->x->n; k++) {
     const stage_rendezvous *m = &s->x->v[k];
     i64 t = 0;
-    for (u32 c = 0; c < C; c++) {
-      if (m->from >> c & 1) t = MAX(t, clock[from * C + c]);
-      if (m->from >> c & 1 && s->strm) t = MAX(t, leaves[c]);
-      if (m->to >> c & 1) t = MAX(t, clock[to * C + c]);
+    for (u32 bits = m->from; bits; bits &= bits - 1) {
+      const u32 c = (u32)__builtin_ctz(bits);
+      t = MAX(t, clock[from * C + c]);
+      if (s->strm) t = MAX(t, leaves[c]);
     }
+    for (u32 bits = m->to; bits; bits &= bits - 1) t = MAX(t, clock[to * C + (u32)__builtin_ctz(bits)]);
     t += m->dur;
-    for (u32 c = 0; c < C; c++) {
-      if (m->from >> c & 1) clock[from * C + c] = t;
-      if (m->to >> c & 1) clock[to * C + c] = t;
-      if (m->to >> c & 1) comes[c] = t;
-      for (u32 side = 0; !s->strm && side < 2; side++)
-        if ((side ? m->to : m->from) >> c & 1)
-          p->busy[(side ? to : from) * C + c] += m->dur, p->comm[(side ? to : from) * C + c] += m->dur;
-    }
+    for (u32 side = 0; side < 2; side++)
+      for (u32 bits = side ? m->to : m->from; bits; bits &= bits - 1) {
+        const u32 c = (u32)__builtin_ctz(bits), at = (side ? to : from) * C + c;
+        clock[at] = t;
+        if (side) comes[c] = t;
+        if (!s->strm) p->busy[at] += m->dur, p->comm[at] += m->dur;
+      }
   }
   if (s->strm) memcpy(leaves, comes, C * sizeof *comes);
 }

@@ -9,7 +9,7 @@ typedef struct {
   bool all; // ... and every clock is later than its task began
   u32 nin, nout;
   const i64 *a; // as stage_task has it; NULL: there is no such task
-  i64 from[2 * SIMPLE_CLASSES], to[2 * SIMPLE_CLASSES];
+  i64 from[2 * STAGE_CLASSES], to[2 * STAGE_CLASSES];
 } task_map;
 typedef struct {
   bool simple;  // class k to class k

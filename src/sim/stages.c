@@ -54,6 +54,9 @@ static void find_clocks(digest *d) {
   d->clock = ZNEWN(d->s->a, u32, d->s->nclasses * d->s->nstreams);
   for (u32 k = 0; k < d->c->nclock; k++)
     d->clock[d->c->clock_class[k] * d->s->nstreams + d->c->clock_stream[k]] = d->c->port_in[k];
+  d->cell_of = ZNEWN(d->s->tmp, u32, d->c->nslot + 1);
+  for (u32 k = 0; k < d->pl->nplaces * d->C; k++) d->cell_of[digest_clock(d, k / d->C, k % d->C, 0)] = k + 1;
+  d->cell_of[0] = 0; // of those that have none
 }
 
 u32 digest_clock(const digest *d, u32 at, u32 cls, u32 strm) {
@@ -184,21 +187,21 @@ bool digest_reads(digest *d, u32 n0, u32 n1, u32 mark, late_reads *late) {
   return true;
 }
 
-void digest_busy(digest *d, u32 n0, u32 n1, u32 at, i64 *busy, i64 *comm) {
+void digest_busy(const digest *d, u32 n0, u32 n1, u32 at, u32 n, i64 *busy, i64 *comm) {
   const sim_graph *c = d->c;
-  for (u32 k = 0; k < d->C; k++) {
-    u32 slot = digest_clock(d, at, k, 0);
-    busy[k] = comm[k] = 0;
-    for (u32 i = n0; slot && i < n1; i++) {
-      const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
-      for (u32 j = 0; site && j < site->sub->nclock; j++)
-        if (site->clock[j] == slot) busy[k] += site->sub->busy[j], comm[k] += site->sub->comm[j];
-      for (u32 j = c->occ[i]; !site && j < c->in[i]; j++) {
-        if (c->ref[j] != slot) continue;
-        busy[k] += c->dur[i];
-        u32 num = c->what[i];
-        if (num && op_row_of(d->s->main->body.v[num - 1].op)->flags & OPF_COMM) comm[k] += c->dur[i];
-      }
+  const u32 first = at * d->C + 1, cells = n * d->C;
+  memset(busy, 0, cells * sizeof *busy), memset(comm, 0, cells * sizeof *comm);
+  for (u32 i = n0; i < n1; i++) {
+    const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
+    const u32 num = c->what[i];
+    const bool comms = !site && num && op_row_of(d->s->main->body.v[num - 1].op)->flags & OPF_COMM;
+    for (u32 j = 0; site && j < site->sub->nclock; j++) {
+      const u32 k = d->cell_of[site->clock[j]] - first;
+      if (k < cells) busy[k] += site->sub->busy[j], comm[k] += site->sub->comm[j];
+    }
+    for (u32 j = c->occ[i]; !site && j < c->in[i]; j++) {
+      const u32 k = d->cell_of[c->ref[j]] - first;
+      if (k < cells) busy[k] += c->dur[i], comm[k] += comms ? c->dur[i] : 0;
     }
   }
 }
@@ -213,8 +216,9 @@ static i64 *matrix(digest *d, u32 n0, u32 n1, const ports *in, const ports *out)
   for (u32 k = 0; k < in->n * out->n; k++) a[k] = STAGE_NEVER;
   for (u32 i = 0; i < in->n; i++)
     if (in->slot[i]) digest_respond(d, n0, n1, in->slot[i], out, a + i, in->n);
-  for (u32 c = 0; c < MIN(in->n, out->n); c++) // a clock that nothing ever occupies
-    if (!in->slot[c] && !out->slot[c]) a[c * in->n + c] = 0;
+  for (u32 c = 0; c < MIN(in->n, out->n);
+       c++) // a clock that nothing ever occupies; where places are apart it may be none
+    if (!in->slot[c] && !out->slot[c] && !d->ends) a[c * in->n + c] = 0;
   return a;
 }
 
@@ -361,7 +365,7 @@ static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
     if (!ends_waits(d, p, t, &in, &out)) return false;
   }
   i64 *busy = NEWN(d->s->a, i64, d->C), *comm = NEWN(d->s->a, i64, d->C);
-  digest_busy(d, n0, n1, on, busy, comm);
+  digest_busy(d, n0, n1, on, 1, busy, comm);
   t->busy = busy, t->comm = comm;
   return true;
 }
@@ -426,7 +430,7 @@ static bool after_of(digest *d, const sim_piece *p) {
   stage_task *tail = ZNEWN(d->s->a, stage_task, st->nreps);
   for (u32 r = 0; r < st->nreps; r++) {
     i64 *busy = NEWN(d->s->a, i64, d->C), *comm = NEWN(d->s->a, i64, d->C);
-    digest_busy(d, n0, n1, st->rep[r], busy, comm);
+    digest_busy(d, n0, n1, st->rep[r], 1, busy, comm);
     tail[r].busy = busy, tail[r].comm = comm;
   }
   st->tail = tail;

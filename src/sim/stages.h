@@ -76,8 +76,9 @@ typedef struct {
 } stage_other;
 
 // A task of a stage on several places, or a send from or to one: a map from clocks of all places and values to these. A
-// port is a number [place * C + class]: of a clock, then, places * C further on each, of the first value, the second.
+// port is a number [place * C + class]: of a clock, then, STAGE_VALUE further on each, of the first value, the second.
 // What has no clock or nobody waits for is no port.
+enum { STAGE_VALUE = 1 << 16 };
 typedef struct {
   const sim_map *map;     // NULL: there is none
   const u32 *in, *out;    // of its ports

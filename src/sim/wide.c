@@ -27,7 +27,7 @@ static void add_clocks(digest *d, wide_ports *p, u32 strm) {
 // One more value, as it is at the stage's end of a link.
 static void add_value(digest *d, wide_ports *p, u32 no, u32 stage, const u32 *slot) {
   const u32 n = digest_wide(d, stage) ? cells_of(d) : d->C;
-  for (u32 k = 0; k < n; k++) add_port(d, p, slot[k], (1 + no) * cells_of(d) + k);
+  for (u32 k = 0; k < n; k++) add_port(d, p, slot[k], STAGE_VALUE * (1 + no) + k);
 }
 
 static void note_ports(digest *d, const wide_ports *p) {
@@ -75,7 +75,7 @@ static bool waited_enough(digest *d, const sim_piece *p, u32 slot, const wide_po
   sim_part(d->c, d->s->node_of[f->first], d->s->node_of[f->end], x, d->frame);
   memset(d->x, 0, d->c->nslot * sizeof *d->x);
   for (u32 k = 0; k < left.slot.n; k++)
-    if (left.code.v[k] < cells_of(d)) d->x[left.slot.v[k]] = x[left.slot.v[k]];
+    if (left.code.v[k] < STAGE_VALUE) d->x[left.slot.v[k]] = x[left.slot.v[k]];
   sim_part(d->c, n0, n1, d->x, d->frame);
   memset(x, 0, d->c->nslot * sizeof *x);
   x[slot] = FAR; // it alone
@@ -92,7 +92,7 @@ bool wide_task(digest *d, const sim_piece *p) {
   late_reads late = {0};
   if (p->task != TASK_F && p->task != TASK_B) return false;
   task_ports(d, p, &in, &out, x);
-  if (x->nin > VALUES_MAX || x->nout > VALUES_MAX) return false;
+  if (x->nin > VALUES_MAX || x->nout > VALUES_MAX || cells_of(d) > STAGE_VALUE) return false;
   note_ports(d, &in);
   d->wait.n = 0;
   if (!digest_reads(d, n0, n1, (u32)(p - d->pl->piece) + 1, p->task == TASK_F ? NULL : &late)) return false;
@@ -101,7 +101,7 @@ bool wide_task(digest *d, const sim_piece *p) {
     if (!waited_enough(d, p, late.came[k], &out)) return false;
   make_map(d, n0, n1, &in, &out, x);
   i64 *busy = NEWN(d->s->a, i64, cells_of(d)), *comm = NEWN(d->s->a, i64, cells_of(d));
-  for (u32 q = 0; q < d->pl->nplaces; q++) digest_busy(d, n0, n1, q, busy + q * d->C, comm + q * d->C);
+  digest_busy(d, n0, n1, 0, d->pl->nplaces, busy, comm);
   x->busy = busy, x->comm = comm;
   return true;
 }
@@ -157,13 +157,13 @@ static void run(pipe *p, const stage_wide *x, i64 *clock, const u32 *in, u32 nin
   const u32 cells = p->st->pl.nplaces * p->C;
   i64 *y = p->wide, *z = y + m->nin + m->nvert;
   for (u32 k = 0; k + 1 < m->nin; k++) {
-    const u32 of = x->in[k] / cells, at = x->in[k] % cells;
+    const u32 of = x->in[k] / STAGE_VALUE, at = x->in[k] % STAGE_VALUE;
     y[1 + k] = !of ? clock[at] : of > nin ? 0 : p->value[(size_t)in[of - 1] * p->C + at];
   }
   sim_map_apply(m, y, z);
   for (u32 k = 0; k < nout; k++) memset(p->value + (size_t)out[k] * p->C, 0, cells * sizeof *p->value);
   for (u32 k = 0; k < m->nout; k++) {
-    const u32 of = x->out[k] / cells, at = x->out[k] % cells;
+    const u32 of = x->out[k] / STAGE_VALUE, at = x->out[k] % STAGE_VALUE;
     if (!of) clock[at] = z[k];
     if (!of || of > nout) continue;
     i64 *to = &p->value[(size_t)out[of - 1] * p->C + at];

@@ -277,7 +277,7 @@ TEST(pipe_of_a_v) {
                                       "pp=2 mb=12 tp=4 sp",
                                       "pp=4 mb=8 dp=2 zero=3",
                                       "pp=4 mb=8 overlap=none",
-                                      "pp=4 mb=12 dp=2 recompute=full channels=pass",
+                                      "pp=4 mb=16 dp=2 recompute=full channels=pass",
                                       "pp=8 mb=16 channels=one",
                                       "pp=8 mb=24 recompute=selective"};
   for (u32 row = 0; sched_row_of(row); row++) {
@@ -331,7 +331,7 @@ TEST(pipe_of_both_ways) {
                                       "pp=2 mb=12 tp=4 sp",
                                       "pp=4 mb=6 dp=2 zero=3",
                                       "pp=4 mb=8 overlap=none",
-                                      "pp=4 mb=12 dp=2 recompute=full channels=pass",
+                                      "pp=4 mb=16 dp=2 recompute=full channels=pass",
                                       "pp=8 mb=2 channels=one",
                                       "pp=8 mb=8",
                                       "pp=8 mb=24 recompute=selective"};
