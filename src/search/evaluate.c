@@ -385,7 +385,7 @@ static pass prepare(search *s, worker *w, search_point *p) {
   known_stages *x = pn && !whole ? stages_of(s, w, p, pn, &busy) : NULL;
   sim_pipe_result r;
   left.st = x && by_stages(s, p) ? stages_sending(x, pn, a, &busy) : NULL;
-  if (whole && !s->o->no_bounds) busy = plan_busiest(w->pl, pn, w->k, a);
+  if (pn && (whole || x) && !left.st && !s->o->no_bounds) busy = MAX(busy, plan_busiest(w->pl, pn, w->k, a));
   if (!s->o->no_bounds && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
   p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
   if (busy > kept_last(&s->kept)) {

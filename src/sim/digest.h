@@ -22,6 +22,7 @@ typedef struct {
   const u32 *leaves[2][PROBE_MICRO], // per link there, back, by microbatch: slots of its value by class,
       *comes[2][PROBE_MICRO]; // ... [link * W + class]; of a stage on several places [.. + place * C + class]
   const u32 *after[2][PROBE_MICRO]; // ... of what its send waits for as well
+  bool *came; // by slot: it is of a value that comes over a link in the microbatch that stands for all
   i64 *x, *frame;
   stage_ends *ends;  // NULL: none of their own
   const u8 *arrived; // ... by slot: what comes before the tasks leaves it
@@ -39,14 +40,14 @@ typedef struct {
 
 // The microbatch, of those in the probe, that stands for all: the second, if there is one.
 static inline u32 digest_turn(const digest *d, u32 stage) { return sim_micro(d->pl, stage) > 1; }
+typedef struct {
+  u32 slot, node, mark; // mark: of the piece that made it; node: that waits
+} made_before;
 // Values that a later task of a stage waits for, though they were there before: came for an earlier task, or
 // were made by one.
 typedef struct {
-  u32 ncame, nmade;
-  u32 came[VALUES_MAX]; // slots
-  struct {
-    u32 slot, node, mark; // mark: of the piece that made it; node: that waits
-  } made[VALUES_MAX];
+  VEC(u32) came; // slots
+  VEC(made_before) made;
 } late_reads;
 u32 digest_clock(const digest *d, u32 at, u32 cls, u32 strm); // slot; 0: none
 // Runs nodes [n0, n1) with one input far ahead: a[out * stride] is how much later each output is, or STAGE_NEVER.

@@ -115,6 +115,10 @@ static void find_values(digest *d) {
     }
     d->leaves[pass][m] = leaves, d->comes[pass][m] = comes, d->after[pass][m] = after;
   }
+  d->came = ZNEWN(d->s->tmp, bool, d->c->nslot + 1);
+  for (u32 k = 0; k < pl->nlinks; k++)
+    for (u32 c = 0; c < d->W; c++)
+      d->came[digest_coming(d, k, false)[c]] = d->came[digest_coming(d, k, true)[c]] = true;
 }
 
 // ---- one piece ------------------------------------------------------------------------------------------
@@ -143,25 +147,15 @@ static void note_ports(digest *d, const ports *p) {
   for (u32 k = 0; k < p->n; k++) d->port[p->slot[k]] = d->nport;
 }
 
-// Is the slot the time of a value that an earlier task of the same stage has waited for?
-static bool waited_before(const digest *d, u32 slot) {
-  for (u32 k = 0; k < d->pl->nlinks; k++)
-    for (u32 c = 0; c < d->W; c++)
-      if (digest_coming(d, k, false)[c] == slot || digest_coming(d, k, true)[c] == slot) return true;
-  return false;
-}
-
 static bool add_wait(digest *d, late_reads *w, u32 slot, u32 node) {
   u32 k = 0;
-  if (!waited_before(d, slot)) {
-    if (!d->written[slot] || w->nmade == VALUES_MAX) return false;
-    w->made[w->nmade].slot = slot, w->made[w->nmade].node = node;
-    w->made[w->nmade++].mark = d->written[slot];
+  if (!d->came[slot]) {
+    if (!d->written[slot]) return false;
+    *vec_push(d->s->tmp, &w->made) = (made_before){slot, node, d->written[slot]};
     return true;
   }
-  while (k < w->ncame && w->came[k] != slot) k++;
-  if (k == VALUES_MAX) return false;
-  if (k == w->ncame) w->came[w->ncame++] = slot;
+  while (k < w->came.n && w->came.v[k] != slot) k++;
+  if (k == w->came.n) *vec_push(d->s->tmp, &w->came) = slot;
   return true;
 }
 
@@ -304,19 +298,20 @@ static bool made_in_time(digest *d, const sim_piece *now, u32 slot, u32 node, u3
 // such a value.
 static bool carry(digest *d, const sim_piece *p, const late_reads *late, const ports *clocks,
                   ports *carried) {
-  for (u32 k = 0; k < late->ncame; k++) {
-    if (waited_enough(d, d->s->node_of[p->first], d->s->node_of[p->end], clocks, late->came[k], p->stage))
+  if (late->came.n + late->made.n > VALUES_MAX) return false;
+  for (u32 k = 0; k < late->came.n; k++) {
+    if (waited_enough(d, d->s->node_of[p->first], d->s->node_of[p->end], clocks, late->came.v[k], p->stage))
       continue;
-    if (p->task != TASK_W || input_of(d, p->stage, true, late->came[k]) == ~0u) return false;
-    carried->slot[carried->n++] = late->came[k];
+    if (p->task != TASK_W || input_of(d, p->stage, true, late->came.v[k]) == ~0u) return false;
+    carried->slot[carried->n++] = late->came.v[k];
   }
-  for (u32 k = 0; k < late->nmade; k++) {
-    const sim_piece *by = &d->pl->piece[late->made[k].mark - 1];
-    if (made_in_time(d, p, late->made[k].slot, late->made[k].node, late->made[k].mark)) continue;
+  for (u32 k = 0; k < late->made.n; k++) {
+    const sim_piece *by = &d->pl->piece[late->made.v[k].mark - 1];
+    if (made_in_time(d, p, late->made.v[k].slot, late->made.v[k].node, late->made.v[k].mark)) continue;
     if (p->task != TASK_W || by->kind != PIECE_TASK || by->task != TASK_I || by->stage != p->stage ||
         by->mb != p->mb)
       return false;
-    carried->slot[carried->n++] = late->made[k].slot;
+    carried->slot[carried->n++] = late->made.v[k].slot;
   }
   while (carried->n % d->C) carried->slot[carried->n++] = 0;
   return true;

@@ -58,30 +58,43 @@ static void task_ports(digest *d, const sim_piece *p, wide_ports *in, wide_ports
   }
 }
 
-// Does the backward wait no longer for a value that has come for its forward than for the clocks which that has left?
+// Does the backward wait for values that came for its forward no longer than for the clocks which that has left? Then it
+// need not be told of them.
 static const i64 FAR = (i64)1 << 60;
-static bool waited_enough(digest *d, const sim_piece *p, u32 slot, const wide_ports *out) {
-  const u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
+static bool waited_enough(digest *d, const sim_piece *p, const u32 *came, u32 n, const wide_ports *in,
+                          const wide_ports *out) {
   const sim_piece *f = p;
   while (f->kind != PIECE_TASK || f->task != TASK_F || f->stage != p->stage || f->mb != p->mb) f--;
-  stage_wide map;
-  wide_ports in, left;
-  task_ports(d, f, &in, &left, &map);
-  bool came = false;
-  for (u32 k = 0; k < in.slot.n; k++) came |= in.slot.v[k] == slot;
-  if (!came) return false;
-  i64 *x = ZNEWN(d->s->tmp, i64, d->c->nslot);
-  x[slot] = FAR; // it moves the clocks that the backward finds
-  sim_part(d->c, d->s->node_of[f->first], d->s->node_of[f->end], x, d->frame);
-  memset(d->x, 0, d->c->nslot * sizeof *d->x);
-  for (u32 k = 0; k < left.slot.n; k++)
-    if (left.code.v[k] < STAGE_VALUE) d->x[left.slot.v[k]] = x[left.slot.v[k]];
-  sim_part(d->c, n0, n1, d->x, d->frame);
-  memset(x, 0, d->c->nslot * sizeof *x);
-  x[slot] = FAR; // it alone
-  sim_part(d->c, n0, n1, x, d->frame);
-  for (u32 k = 0; k < out->slot.n; k++)
-    if (x[out->slot.v[k]] >= FAR && x[out->slot.v[k]] > d->x[out->slot.v[k]]) return false;
+  const sim_map *before = d->st->wide[TASK_F][p->stage].map;
+  arena *a = d->s->tmp;
+  wide_ports all = {0}, own, left;
+  stage_wide x;
+  task_ports(d, f, &own, &left, &x); // in the order of the map's
+  for (u32 k = 0; k < in->slot.n; k++) add_port(d, &all, in->slot.v[k], in->code.v[k]);
+  for (u32 k = 0; k < n; k++) add_port(d, &all, came[k], 0);
+  make_map(d, d->s->node_of[p->first], d->s->node_of[p->end], &all, out, &x);
+  i64 *y = NEWN(a, i64, before->nin + before->nvert), *z = NEWN(a, i64, before->nout + 1),
+      *now = NEWN(a, i64, x.map->nin + x.map->nvert), *later = NEWN(a, i64, out->slot.n + 1),
+      *alone = NEWN(a, i64, out->slot.n + 1), *clock = NEWN(a, i64, cells_of(d) + 1);
+  for (u32 k = 0; k < n; k++) {
+    bool any = false;
+    memset(y, 0, before->nin * sizeof *y);
+    for (u32 j = 0; j < own.slot.n; j++)
+      if (own.slot.v[j] == came[k]) y[1 + j] = FAR, any = true;
+    if (!any) return false;
+    sim_map_apply(before, y, z);
+    for (u32 j = 0; j < left.slot.n; j++)
+      if (left.code.v[j] < STAGE_VALUE) clock[left.code.v[j]] = z[j];
+    memset(now, 0, x.map->nin * sizeof *now);
+    for (u32 j = 0; j < in->slot.n; j++)
+      if (in->code.v[j] < STAGE_VALUE) now[1 + j] = clock[in->code.v[j]];
+    sim_map_apply(x.map, now, later);
+    memset(now, 0, x.map->nin * sizeof *now);
+    now[1 + in->slot.n + k] = FAR;
+    sim_map_apply(x.map, now, alone);
+    for (u32 j = 0; j < out->slot.n; j++)
+      if (alone[j] >= FAR && alone[j] > later[j]) return false;
+  }
   return true;
 }
 
@@ -96,9 +109,8 @@ bool wide_task(digest *d, const sim_piece *p) {
   note_ports(d, &in);
   d->wait.n = 0;
   if (!digest_reads(d, n0, n1, (u32)(p - d->pl->piece) + 1, p->task == TASK_F ? NULL : &late)) return false;
-  if (d->wait.n || late.nmade) return false;
-  for (u32 k = 0; k < late.ncame; k++)
-    if (!waited_enough(d, p, late.came[k], &out)) return false;
+  if (d->wait.n || late.made.n) return false;
+  if (late.came.n && !waited_enough(d, p, late.came.v, late.came.n, &in, &out)) return false;
   make_map(d, n0, n1, &in, &out, x);
   i64 *busy = NEWN(d->s->a, i64, cells_of(d)), *comm = NEWN(d->s->a, i64, cells_of(d));
   digest_busy(d, n0, n1, 0, d->pl->nplaces, busy, comm);
