@@ -92,7 +92,7 @@ EACH void run_task(pipe *p, const sim_op *o, const u32 C) {
     for (u32 c = 0; c < C; c++) out[c] = MAX(t + m->to[C + c], 0);
     return;
   }
-  i64 x[2 * STAGE_CLASSES] = {0}, y[2 * STAGE_CLASSES] = {0};
+  i64 x[2 * STAGE_CLASSES], y[2 * STAGE_CLASSES] = {0};
   const u32 nin = (1 + m->nin) * C, nout = (1 + m->nout) * C;
   for (u32 c = 0; c < C; c++) x[c] = clock[c];
   for (u32 c = 0; m->nin && c < C; c++) x[C + c] = in[c];

@@ -8,7 +8,7 @@
 #define HEDDLE_SIM_STAGES_H
 #include "sim/internal.h"
 
-enum { STAGE_CLASSES = 16, VALUES_MAX = 64 }; // VALUES_MAX: that come to a task, or leave it
+enum { STAGE_CLASSES = 32, VALUES_MAX = 64 }; // VALUES_MAX: that come to a task, or leave it
 enum { PORTS_MOST = (1 + VALUES_MAX) * STAGE_CLASSES };
 static const i64 STAGE_NEVER = INT64_MIN / 4; // in a map: this input does not matter
 
