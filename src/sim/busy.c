@@ -197,7 +197,9 @@ i64 sim_busiest(sim *s, const sim_pipeline *pl) {
       i64 sum = after[own->rank[j]];
       for (u32 k = 0; k < pl->nstages; k++) {
         const u32 like = pl->like[k];
-        if (pl->place[k] == q)
+        if (pl->wide && pl->wide[k])
+          sum += task[like * s->nranks + own->rank[j]];
+        else if (pl->place[k] == q)
           sum += task[like * s->nranks + members_of(s, pl->group[pl->place[like]])->rank[j]];
       }
       most = MAX(most, sum);

@@ -1,5 +1,5 @@
 // stages.h - what is known of the stages of a pipeline: linear maps and bytes of their tasks, of the sends
-// between them, and of what comes before and after. Shared by stages.c, line.c, pipe.c and lanes.c only.
+// between them, and of what comes before and after. Of pipelines in sim/ only (internal.h lists the files).
 //
 // Ranks of a place that cannot differ are a rank class; all places have as many, numbered alike. A task takes
 // the clocks of its place, one a class, and the times at which values came, one a class each, to the same

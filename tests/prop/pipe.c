@@ -243,7 +243,8 @@ TEST(pipe_of_stages_on_all_places) {
   } all[] = {{"gpt2:layers=8,hidden=64,heads=4,vocab=96", "2x4 v100 ib=100Gb/s"},
              {"llama2-7b:layers=9,hidden=48,heads=8,kv_heads=4,head_dim=6,ffn=96,vocab=64", "1x8 a100"},
              {"t5-small:layers=4", "8x1 v100 ib=10Gb/s"},
-             {"mbart:layers=4,hidden=64,heads=4,vocab=96", "2x4 a100 ib=100Gb/s"}};
+             {"mbart:layers=4,hidden=64,heads=4,vocab=96", "2x4 a100 ib=100Gb/s"},
+             {"gpt2:layers=8,hidden=64,heads=4,vocab=97", "1x4 v100 ib=100Gb/s + 1x4 a100 ib=100Gb/s"}};
   static const char *const lines[] = {"pp=4 mb=8",
                                       "pp=2 mb=6 dp=2 zero=1",
                                       "pp=2 mb=12 tp=2 sp",
