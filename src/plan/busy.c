@@ -28,7 +28,7 @@ bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out) {
     out[i] = times[o] ? of[o] : out[i - pl->runs.v[q].len]; // of the period before
     for (u32 d = 0; d < 2 && times[o]; d++)
       out[i].compute[d] /= times[o], out[i].comm[d] /= times[o], out[i].inner[d] /= times[o];
-    if (times[o]) out[i].needed /= times[o];
+    if (times[o]) out[i].needed /= times[o], out[i].joined /= times[o];
   }
   prog_free(probe);
   arena_free(a);

@@ -333,7 +333,11 @@ static const char *behind(arena *a, const search_family *f, i64 best_ps) {
                  f->bound_ps ? text_of(a, cell_x(CELL_TIMES, (double)f->bound_ps / (double)best_ps)) : NULL;
   if (known && least && f->bound_ps < f->time_ps && strcmp(known, least))
     return arena_printf(a, "%s to %s", least, known);
-  return known ? known : least ? arena_printf(a, "%s or more", least) : f->large ? "too large" : "impossible";
+  return known      ? known
+         : least    ? arena_printf(a, "%s or more", least)
+         : f->slow  ? "not known"
+         : f->large ? "too large"
+                    : "impossible";
 }
 
 static void put_families(report *r, arena *a, const search_opts *o, const search_result *s) {

@@ -81,7 +81,7 @@ void families_find(arena *a, const search_opts *o, search_result *r) {
 }
 
 static void at_least(search_family *f, i64 bound_ps) {
-  if (!f->bound_ps || bound_ps < f->bound_ps) f->bound_ps = bound_ps;
+  if (bound_ps && (!f->bound_ps || bound_ps < f->bound_ps)) f->bound_ps = bound_ps;
 }
 
 void families_bound(search *s, i64 (*least)(search *s, search_point **v, u32 n)) {
@@ -107,7 +107,9 @@ static void count(search_family *f, const search_point *p) { // points are count
   f->fit += p->state == SEARCH_RAN;
   f->large += p->state == SEARCH_BOUND_MEMORY || p->state == SEARCH_OVER_MEMORY;
   f->slow += p->state == SEARCH_BOUND_TIME;
-  if (p->state == SEARCH_BOUND_TIME && p->applied) at_least(f, p->work_ps);
+  if (p->state == SEARCH_BOUND_TIME &&
+      p->applied) // no work_ps: bounds are off, its busiest stream ruled it out
+    at_least(f, p->work_ps ? p->work_ps : p->bound_ps);
   if (p->state == SEARCH_RAN && (!f->best || p->time_ps < f->time_ps))
     f->best = &p->s, f->time_ps = p->time_ps, f->alone_ps = p->alone_ps;
 }

@@ -101,6 +101,7 @@ static void put_together(arena *a, const search_part *const *part, search_result
     r->dealt += x->dealt;
     r->count[SEARCH_BOUND_TIME] += x->count[SEARCH_BOUND_TIME];
     r->one_device_ps = MAX(r->one_device_ps, x->one_device_ps); // one part has it
+    r->bound_failed |= x->bound_failed;
     if (i && !families_add(r, x)) r->nfamilies = 0;             // no search writes such parts
     if (x->even_ps) r->even_ps = x->even_ps, r->even = x->even; // likewise
   }

@@ -101,6 +101,7 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
                          .spread_ps = r->spread_ps,
                          .devices = r->devices,
                          .bound_ps = r->bound_ps,
+                         .bound_failed = r->bound_failed,
                          .resolved = r->resolved,
                          .even_ps = r->even_ps,
                          .even = r->even,
@@ -240,6 +241,7 @@ void search_part_print(const search_part *p, strbuf *out) {
   put_key(&b, "layers_by_stage");
   sb_json_str(&b, p->about.layers ? p->about.layers : "");
   if (r->bound_ps) put_number(&b, "bound_ps", r->bound_ps);
+  if (r->bound_failed) put_number(&b, "bound_failed", 1);
   if (r->devices) put_key(&b, "devices_tried"), sb_json_str(&b, r->devices);
   put_number(&b, "spread_ps", r->spread_ps);
   put_number(&b, "equal_ps", r->even_ps);

@@ -119,6 +119,7 @@ static void read_typed(reader *r, const ynode *y, search_part *p) {
   x->least_bytes = number(r, y, "least_bytes", 0, INT64_MAX);
   x->one_device_ps = number(r, y, "one_device_ps", 0, INT64_MAX);
   if (yaml_get(y, "bound_ps")) x->bound_ps = number(r, y, "bound_ps", 0, INT64_MAX); // of several kinds
+  if (yaml_get(y, "bound_failed")) x->bound_failed = number(r, y, "bound_failed", 0, 1);
   if (yaml_get(y, "devices_tried")) x->devices = string(r, y, "devices_tried");
 }
 

@@ -14,6 +14,8 @@
 // - What crosses the border of a stage may be summed and gathered in another way than inside one. So of several stages
 //   the communication of the first and the last call that communicate is not counted but for what lies between
 //   products of the call, nor that outside of calls.
+// - What several layers read (the encoder's output, a table of positions) has gradients from each, and of several stages
+//   that of the maker adds up what came from the others. So of several stages these sums are not counted.
 // - Groups of ranks lie alike only if all nodes do and group and node divide one another. Else no communication is
 //   counted (lies_alike).
 // - ZeRO 2 and 3 communicate in every microbatch and accumulate pieces. What that adds to ZeRO 0 does not depend on
@@ -48,6 +50,7 @@ struct work {
   double *compute[2], *comm[2]; // ps of instructions of main before number i, forward and backward
   double *inner[2];             // ... of comm, between products of one call
   double *needed;               // ... of compute[1], products and what they need
+  double *joined;               // ... of compute[1], sums of gradients from several readers
 };
 struct works {
   arena *a;
@@ -121,7 +124,7 @@ static work *work_of(works *x, const strategy *of, u32 kind, bool split, bool ad
   for (u32 k = 0; k < 2; k++)
     v->compute[k] = ZNEWN(x->a, double, x->nbody + 1), v->comm[k] = ZNEWN(x->a, double, x->nbody + 1),
     v->inner[k] = ZNEWN(x->a, double, x->nbody + 1);
-  v->needed = ZNEWN(x->a, double, x->nbody + 1);
+  v->needed = ZNEWN(x->a, double, x->nbody + 1), v->joined = ZNEWN(x->a, double, x->nbody + 1);
   hmap_add(x->a, &x->map, h, x->v.n);
   return *vec_push(x->a, &x->v) = v;
 }
@@ -317,7 +320,10 @@ void work_measure(works *x, worker *w, work *v) {
       v->comm[k][i + 1] = v->comm[k][i] + busy[i].comm[k];
       v->inner[k][i + 1] = v->inner[k][i] + busy[i].inner[k];
     }
-  for (u32 i = 0; v->known && i < x->nbody; i++) v->needed[i + 1] = v->needed[i] + busy[i].needed;
+  for (u32 i = 0; v->known && i < x->nbody; i++) {
+    v->needed[i + 1] = v->needed[i] + busy[i].needed;
+    v->joined[i + 1] = v->joined[i] + busy[i].joined;
+  }
   diag_truncate(w->c, before);
   arena_free(tmp);
 }
@@ -352,7 +358,9 @@ static double comm_of(const work *v, u32 passes, u32 from, u32 to) {
 static double compute_of(const measure *m, const work *v, u32 passes, u32 from, u32 to) {
   double t = v->compute[0][to] - v->compute[0][from];
   const double *back = m->part ? v->needed : v->compute[1];
-  return passes > 1 ? t + back[to] - back[from] : t;
+  if (passes == 1) return t;
+  if (m->several && !m->part) t -= v->joined[to] - v->joined[from];
+  return t + back[to] - back[from];
 }
 
 static double tensor_comm(const measure *m, u32 passes, u32 from, u32 to) {

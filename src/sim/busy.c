@@ -98,6 +98,12 @@ static void count_call(counting *x, const sim_graph *c, const sim_site *site, si
   }
 }
 
+// Does it add a gradient to that of another reader of the value? Those of weights are added to accumulators.
+static bool joins(const func_info *f, const instr *i) {
+  return (i->op == OP_add || i->op == OP_accumulate) && !(i->flags & INSTR_RECOMPUTE) &&
+         !opd_donated(f, i, 0);
+}
+
 static void count_node(counting *x, const sim_graph *c, const func_info *f, u32 node) {
   if (!c->what[node]) return;
   const instr *i = &f->body.v[c->what[node] - 1];
@@ -111,6 +117,7 @@ static void count_node(counting *x, const sim_graph *c, const func_info *f, u32 
     const double ps = ranks_of_clock(x, c, c->ref[k]) * (double)c->dur[node];
     (comm ? to->comm : to->compute)[x->backward] += ps;
     if (product && x->backward) to->needed += ps;
+    if (x->backward && joins(f, i)) to->joined += ps;
   }
 }
 
@@ -132,7 +139,7 @@ bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *p
   const double ranks = group_get(probe->sp, pl->group[0])->nranks;
   for (u32 o = 0; o <= probe->norigins; o++) {
     for (u32 d = 0; d < 2; d++) out[o].compute[d] /= ranks, out[o].comm[d] /= ranks, out[o].inner[d] /= ranks;
-    out[o].needed /= ranks;
+    out[o].needed /= ranks, out[o].joined /= ranks;
   }
   arena_free(s.tmp);
   arena_free(a);

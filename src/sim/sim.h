@@ -423,6 +423,7 @@ typedef struct {
   double compute[2], comm[2]; // ps on the compute stream: of forwards, of backwards
   double inner[2];            // ... of comm, what lies between products of one call
   double needed;              // ... of compute[1], products and what a product of the same call needs
+  double joined; // ... of compute[1], sums of gradients of one value that several instructions read
 } sim_busy;
 bool sim_busy_of(ctx *c, const prog *probe, cost_model *k, const sim_pipeline *pl, sim_busy *out);
 // The same stages with the sends of every link, there and back, on other streams, numbered from 1 up to n,

@@ -248,22 +248,28 @@ TEST(bounds_rule_out_tensor_groups_over_slow_links) {
   ctx_free(c);
 }
 
-// A sum is made by the stage that reads it where that is the same one, else by the stage before; and a tensor
-// group that crosses nodes may be faster than the first one, which does not.
+// A sum is made by the stage that reads it where that is the same one, else by the stage before; a tensor
+// group that crosses nodes may be faster than the first one, which does not; and where the layers of a decoder are
+// several stages, that of the encoder adds up the gradients of what they all read.
 TEST(bounds_know_what_moves_with_a_border) {
   static const struct {
     const char *model, *on, *line;
-    i64 batch;
+    i64 batch, seq;
     u32 ranks;
-  } cases[] = {
-      {"tests/border.heddle", "8x1 v100 ib=10Gb/s", "dp=1 tp=4 pp=2 mb=16,64 zero=0 recompute=none", 0, 8},
-      {"gpt2", "2x3 a10 ib=8x400Gb/s", "dp=1 tp=2 pp=3 mb=8,16 zero=0 recompute=none layers=cost,1/10/1", 32,
-       6}};
+  } cases[] = {{"tests/border.heddle", "8x1 v100 ib=10Gb/s", "dp=1 tp=4 pp=2 mb=16,64 zero=0 recompute=none",
+                0, 512, 8},
+               {"gpt2", "2x3 a10 ib=8x400Gb/s",
+                "dp=1 tp=2 pp=3 mb=8,16 zero=0 recompute=none layers=cost,1/10/1", 32, 512, 6},
+               {"t5-small:layers=2,hidden=64,heads=4,vocab=512", "1x4 v100",
+                "dp=1 tp=1 pp=4 mb=512 schedule=1f1b,zb-2p zero=0 recompute=none", 512, 16, 4},
+               {"mbart:layers=2,hidden=64,heads=4,vocab=512", "1x2 v100 + 1x2 p100 eth=50Gb/s",
+                "dp=1 tp=1 pp=4 mb=512 schedule=1f1b,zb-1p zero=0 recompute=none,full layers=cost", 512, 16,
+                4}};
   for (u32 i = 0; i < COUNT_OF(cases); i++) {
     ctx *c = ctx_new();
     arena *a = ctx_arena(c);
-    prog *src =
-        front_load(c, cases[i].model, &(front_opts){.batch = cases[i].batch, .seq = 512, .loss = true});
+    prog *src = front_load(c, cases[i].model,
+                           &(front_opts){.batch = cases[i].batch, .seq = cases[i].seq, .loss = true});
     search_opts o = {.train = true,
                      .batch = cases[i].batch ? cases[i].batch : 64,
                      .ranks = cases[i].ranks,

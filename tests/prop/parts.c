@@ -3,7 +3,7 @@
 // are cut off or changed are refused or read the same.
 #include "heddle.h"
 #include "plan/plan.h"
-#include "search/search.h"
+#include "search/internal.h"
 #include "test.h"
 #include <stdlib.h>
 #include <unistd.h>
@@ -128,6 +128,29 @@ TEST(parts_are_the_whole) {
   }
   printf("  %u merged searches, %u with plans that are too slow\n", compared, slow);
   CHECK(!test_all_cases() || slow >= 3);
+}
+
+// That a bound has failed in one part is told of the whole.
+TEST(parts_tell_that_a_bound_failed) {
+  heddle_session *s = heddle_session_new();
+  const small x = {"mlp-xs:layers=3", "1x2 v100", "mb=1,3 zero=*", 8, 0, 9000000, true};
+  write_parts(s, &x, options(s, &x, 5, 1), 2);
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  file_view text;
+  REQUIRE(file_map(c, path_of(2), &text));
+  search_part *p = search_part_parse(c, a, sym_of(c, "part.json"), (const char *)text.data, text.size);
+  REQUIRE(p);
+  p->r.bound_failed = true;
+  strbuf b = {.a = a};
+  search_part_print(p, &b);
+  CHECK(heddle_session_write(s, path_of(2), sb_str(&b)));
+  printed whole = print(s, merge(s, 2, 0));
+  CHECK_MSG(strstr(whole.text[1], "\"bound_failed\": true"), "%s", whole.text[1]);
+  done(&whole);
+  remove_parts(2);
+  ctx_free(c);
+  heddle_session_free(s);
 }
 
 // ---- files that are not as they were written ------------------------------------------------------------
