@@ -401,6 +401,12 @@ static bool write_out(probing *x) {
   return true;
 }
 
+static bool any_wide(const main_build *mb) {
+  for (u32 i = 0; i < mb->nstages; i++)
+    if (mb->stage[i].on.n > 1) return true;
+  return false;
+}
+
 // Are both stages on the same ranks? One on all places is not where its first place is.
 static bool together(const main_build *mb, u32 a, u32 b) {
   return mb->stage[a].place == mb->stage[b].place && mb->stage[a].on.n == mb->stage[b].on.n;
@@ -656,7 +662,7 @@ static void describe(probing *x, sim_pipeline *out) {
   u32 *micro = NEWN(x->a, u32, mb->nreplicas);
   for (u32 r = 0; r < mb->nreplicas; r++)
     micro[r] = mb->nreplicas == 1 ? mb->K : mb->x->pn->replicas[r].micro;
-  bool *wide = plan_lies_wide(mb->x->pn) ? ZNEWN(x->a, bool, mb->nstages) : NULL;
+  bool *wide = any_wide(mb) ? ZNEWN(x->a, bool, mb->nstages) : NULL;
   memset(g, 0, mb->nplaces * sizeof *g);
   for (u32 i = 0; i < mb->nstages; i++) {
     place[i] = (u16)mb->stage[i].place;
@@ -709,7 +715,7 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, probing x, const 
     main_open(mb, &ap, 3);
     if (few) note_layers(&x, few);
     ok = main_stages(mb) && (!few || find_spans(&x, few));
-    x.apart = mb->copies.n || plan_lies_wide(pn) || (mb->nreplicas > 1 && !plan_is_mirrored(pn));
+    x.apart = mb->copies.n || any_wide(mb) || (mb->nreplicas > 1 && !plan_is_mirrored(pn));
     ok = ok && !(few && x.apart); // what is sent before the tasks and after them is of every layer
     if (ok) {
       emit_begin(mb);
