@@ -56,6 +56,7 @@ typedef struct { // what a cost is a function of
   u32 nopd, nres;
   const shape *opd, *res; // what one rank holds
   const device_kind *dev; // NULL: communication
+  bool host;              // it runs on the host of such a device
   eff_kind work;
   double flops, bytes;            // of one rank: floating-point operations, memory traffic
   i64 size;                       // communication: bytes, see cost_comm
@@ -121,6 +122,7 @@ typedef enum {
   COST_BY_INSIDE,  // bandwidth of links inside a node, also those to host memory
   COST_BY_BETWEEN, // bandwidth of NICs
   COST_BY_LATENCY, // start and steps of communication
+  COST_BY_HOST,    // what the host computes: its memory, its processors
   COST_BY_SEVERAL, // two of them are equally slow: one alone changes nothing
   COST_BYS
 } cost_by;

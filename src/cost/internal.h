@@ -80,6 +80,7 @@ struct cost_model {
   VEC(seen_subgroups) subgroups;
   VEC(u16) kinds; // group -> kind of all its devices + 1; 0: not known yet; KINDS_MIXED
   hmap instr_map, subgroups_map;
+  u32_list host_ranks; // by node, ranks of the program (host.c); empty: not counted yet
 
   // For one call.
   VEC(u32) ranks;
@@ -118,6 +119,13 @@ bool compute_event(cost_model *k, const site *s, const coords *c, u16 kind, cost
 typedef enum { ASKED_BY_PLAN, ASKED_BY_PLANNER } comm_asked;
 bool comm_event(cost_model *k, comm_asked by, opcode op, dtype t, i64 size, u32 placement, loc at,
                 cost_info *out, cost_event *made_of);
+// model.c. Coordinates matter only where pieces are uneven: NULL otherwise, which is much faster.
+const coords *coords_at(const site *s, group g, u32 member, bool uneven, coords *room);
+u32 fold(i64 *ps, u32 n); // one cost if all are equal
+// host.c: of an instruction that runs on the host. A false or 0 and a diagnostic: the machine does not say how fast it is.
+bool host_event(cost_model *k, const site *s, const coords *c, u32 rank, cost_info *out, cost_event *e);
+u32 host_costs(cost_model *k, const site *s, bool uneven, i64 *ps);
+void host_row(cost_model *k, const cost_event *e, u32 rank, cost_row *out);
 void cost_extrapolates(cost_model *k, const cost_event *e, const eff_curve *curve, double size);
 
 // subgroups.c. NULL, 0, false and a diagnostic if a rank is not on the machine.

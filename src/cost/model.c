@@ -50,7 +50,7 @@ static void about(cost_model *k, const prog *p) {
   if (k->subgroups_map.n)
     memset(k->subgroups_map.hash, 0, sizeof *k->subgroups_map.hash * k->subgroups_map.cap);
   k->instr_map.n = k->subgroups_map.n = 0;
-  k->instrs.n = k->values.n = k->words.n = k->subgroups.n = k->ids.n = k->kinds.n = 0;
+  k->instrs.n = k->values.n = k->words.n = k->subgroups.n = k->ids.n = k->kinds.n = k->host_ranks.n = 0;
   k->p = p, k->serial = p->serial;
 }
 
@@ -62,8 +62,7 @@ i64 cost_launch_ps(const cost_model *k, const device_kind *dev) { return k->form
 
 // ---- instructions ------------------------------------------------------------------------------------
 
-// Coordinates matter only where pieces are uneven: NULL otherwise, which is much faster.
-static const coords *coords_at(const site *s, group g, u32 member, bool uneven, coords *room) {
+const coords *coords_at(const site *s, group g, u32 member, bool uneven, coords *room) {
   if (!uneven) return NULL;
   coords_of(s->p->sp, g, member, &s->p->points.v[s->i->coord], room);
   return room;
@@ -111,8 +110,7 @@ static i64 comm_bytes(const site *s, const coords *c, u32 n) {
   return op == OP_gather_to || op == OP_scatter_from || is_served(s) ? sum * n : sum;
 }
 
-// One cost if all are equal.
-static u32 fold(i64 *ps, u32 n) {
+u32 fold(i64 *ps, u32 n) {
   for (u32 i = 1; i < n; i++)
     if (ps[i] != ps[0]) return n;
   return n ? 1 : 0;
@@ -306,6 +304,7 @@ static bool is_uneven(const site *s) {
 }
 
 static u32 uncached(cost_model *k, const site *s, bool uneven, i64 *ps) {
+  if (s->i->flags & INSTR_HOST) return host_costs(k, s, uneven, ps);
   switch (s->i->op) {
   case OP_send: return send_costs(k, s, uneven, ps);
   case OP_copy: return copy_costs(k, s, uneven, ps);
@@ -358,7 +357,7 @@ u32 cost_measured(const prog *p, const func_info *f, const instr *i) {
 static bool changes_price(const prog *p, const func_info *f, const instr *i, group g, u32 *of) {
   const bool moves = op_row_of(i->op)->flags & OPF_COMM && i->op != OP_shard && i->op != OP_partial;
   *of = cost_measured(p, f, i);
-  if (!*of || i->op == OP_send || i->op == OP_copy) return false;
+  if (!*of || i->op == OP_send || i->op == OP_copy || i->flags & INSTR_HOST) return false;
   return !moves || over_measured_axes(p, i, g);
 }
 
@@ -384,7 +383,7 @@ static u32 with_measured(const prog *p, const func_info *f, const instr *i, grou
 
 static u32 price(cost_model *k, const prog *p, const func_info *f, const instr *i, group g, i64 *ps) {
   enum { FIXED = 4, WORDS = FIXED + 2 * 256 };
-  const u32 ANY_GROUP = 1u << 31;
+  const u32 ANY_GROUP = 1u << 31, ON_HOST = 1u << 31;
   assert(i->op != OP_call);
   if (op_row_of(i->op)->flags & k->formulas->free) {
     *ps = 0;
@@ -392,11 +391,12 @@ static u32 price(cost_model *k, const prog *p, const func_info *f, const instr *
   }
   about(k, p);
   // Computation on even pieces is the same on all devices of a kind, whatever group they are in.
-  const bool moves = op_row_of(i->op)->flags & OPF_COMM && i->op != OP_shard && i->op != OP_partial;
+  const bool host = i->flags & INSTR_HOST,
+             moves = host || (op_row_of(i->op)->flags & OPF_COMM && i->op != OP_shard && i->op != OP_partial);
   const u16 kind = moves ? KINDS_MIXED : group_kind(k, g, i->where);
   if (!kind) return 0;
   u32 key[WORDS], n = FIXED; // not cleared: that would take longer than the look-up
-  key[0] = i->op;
+  key[0] = host ? i->op | ON_HOST : i->op;
   key[1] = i->at.i;
   key[2] = kind == KINDS_MIXED ? g.i : ANY_GROUP | kind;
   key[3] = 0;
@@ -468,7 +468,9 @@ static bool explain(cost_model *k, const prog *p, const func_info *f, const inst
   const bool local = i->op == OP_shard || i->op == OP_partial;
   if (!(row->flags & OPF_COMM) || local) {
     if (!group_kind(k, g, i->where)) return false;
-    if (!compute_event(k, &s, c, k->m->dev[rank].kind, out, made_of)) return false;
+    if (i->flags & INSTR_HOST ? !host_event(k, &s, c, rank, out, made_of)
+                              : !compute_event(k, &s, c, k->m->dev[rank].kind, out, made_of))
+      return false;
     cost_locate(k, made_of, rank, out);
     return true;
   }

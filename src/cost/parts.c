@@ -20,6 +20,8 @@ bool cost_made_of(cost_model *k, const prog *p, const func_info *f, const instr 
   if (price.source == COST_FREE) return true;
   if (i->op == OP_copy)
     copy_parts(k, &s, member, price.ps, out);
+  else if (e.host)
+    out->ps[COST_BY_HOST] = (double)price.ps;
   else if (e.where)
     coll_parts(i->op, e.size, e.where, out);
   else

@@ -168,6 +168,8 @@ void cost_locate(cost_model *k, const cost_event *e, u32 rank, cost_info *io) {
                    io->spread,
                    0,
                    NULL};
+  else if (e->host)
+    host_row(k, e, rank, &r);
   else if (io->source >= COST_EVENT)
     event_row(k, e, io, &r);
   else if (io->source == COST_MEASURED)

@@ -47,7 +47,13 @@ typedef struct {
   u32 origin; // id shared by a forward instruction and all that is derived from it (0 = none)
   u32 scope;  // annotation that it stands in, of prog.scopes (0 = none)
 } instr;
-enum { INSTR_BACKWARD = 1, INSTR_RECOMPUTE = 2, INSTR_UPDATE = 4, INSTR_PLAN = 8 /* inserted by a plan */ };
+enum {
+  INSTR_BACKWARD = 1,
+  INSTR_RECOMPUTE = 2,
+  INSTR_UPDATE = 4,
+  INSTR_PLAN = 8, // inserted by a plan
+  INSTR_HOST = 16 // runs on the host's processor, on what lies in host memory; a stream of its own
+};
 
 typedef struct {
   type ty;

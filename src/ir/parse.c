@@ -405,7 +405,7 @@ static bool stream_mark(parser *ps, u8 *strm) {
 
 // Group, coordinates, stream, flags, origin: in any order.
 static bool marks(parser *ps, builder *b) {
-  static const char *const flag[] = {"backward", "recompute", "update", "plan"};
+  static const char *const flag[] = {"backward", "recompute", "update", "plan", "host"};
   for (;;) {
     i64 n;
     u32 k = 0;

@@ -215,7 +215,7 @@ static void put_operands(printer *pr, const instr *i, u32 from, u32 to) {
 }
 
 static void put_marks(printer *pr, const instr *i) {
-  static const char *const flag[] = {"backward", "recompute", "update", "plan"};
+  static const char *const flag[] = {"backward", "recompute", "update", "plan", "host"};
   const prog *p = pr->p;
   if (i->g.i != pr->dflt.i) {
     sb_char(pr->b, ' ');

@@ -122,6 +122,7 @@ typedef enum {
   SET_SHAPE,
   SET_HOST,
   SET_HOSTMEM,
+  SET_HOSTBW,
   SET_NICS,
   SET_STEP,
   SET_OVERSUB,
@@ -134,6 +135,7 @@ static const struct {
                 {"nvlink", SET_LINK},   {"xgmi", SET_LINK},     {"switch", SET_SHAPE},
                 {"mesh", SET_SHAPE},    {"ring", SET_SHAPE},    {"pairs", SET_SHAPE},
                 {"host", SET_HOST},     {"pcie", SET_HOST},     {"hostmem", SET_HOSTMEM},
+                {"hostbw", SET_HOSTBW},
                 {"nics", SET_NICS},     {"ib", SET_NICS},       {"eth", SET_NICS},
                 {"roce", SET_NICS},     {"step", SET_STEP},     {"oversubscription", SET_OVERSUB},
                 {"leaf", SET_LEAF}};
@@ -156,6 +158,14 @@ static bool set_host_memory(draft *d, loc at, const char *value, node_kind *nk) 
   if (!unit_parse(d->c, at, "hostmem", value, UNIT_BYTES, &x)) return d->ok = false;
   if (x < 1 || x > 0x1p61) return draft_fail(d, at, "hostmem: %s is not a plausible amount", value);
   nk->host_bytes = (i64)x;
+  return true;
+}
+
+static bool set_host_bandwidth(draft *d, loc at, const char *value, node_kind *nk) {
+  double x;
+  if (!unit_parse(d->c, at, "hostbw", value, UNIT_BYTES_PER_S, &x)) return d->ok = false;
+  if (x < 1 || x > 1e18) return draft_fail(d, at, "hostbw: %s is not a plausible bandwidth", value);
+  nk->host_mem_bw = x;
   return true;
 }
 
@@ -215,6 +225,7 @@ static bool change(words *w, const char *key, const char *value, loc at, loc val
     if (!(what == SET_NICS      ? draft_nics(d, value_at, value, nk)
           : what == SET_HOST    ? draft_link(d, value_at, "host", value, &nk->host)
           : what == SET_HOSTMEM ? set_host_memory(d, value_at, value, nk)
+          : what == SET_HOSTBW  ? set_host_bandwidth(d, value_at, value, nk)
                                 : draft_link(d, value_at, "link", value, &nk->inside)))
       return false;
   }
@@ -324,7 +335,7 @@ static void read_line(words *w, const char *p) {
   draft *d = w->d;
   w->several = w->in_line = true;
   for (const char *at, *s = word(w, &p, &at);; s = word(w, &p, &at)) {
-    node_kind nk = {.count = 1, .host_shared = 1, .at = word_loc(w, s ? at : w->spec)};
+    node_kind nk = {.count = 1, .host_shared = 1, .host_mem_eff = 1, .at = word_loc(w, s ? at : w->spec)};
     const char *x = s ? strchr(s, 'x') : NULL, *kind_at, *kind = word(w, &p, &kind_at);
     if (!kind || strchr(kind, '=')) {
       draft_fail(d, word_loc(w, s ? at : w->spec),

@@ -96,6 +96,9 @@ typedef struct {
   machine_link host;   // between a device and host memory
   u32 host_shared;     // so many devices share the bandwidth of one such link: they are behind one switch
   i64 host_bytes;      // host memory of the node; 0: not said
+  double host_mem_bw;  // of it, bytes/s, reads and writes together; 0: not said
+  double host_mem_eff; // the fraction of it that an update on the host reaches
+  double host_rate;    // FLOP/s of the node's processors; 0: only memory counts
   u32 nics;
   double nic_bw; // of one
   loc at;        // where it is said

@@ -269,12 +269,16 @@ static void read_link(draft *d, const ynode *y, const char *key, machine_link *i
 }
 
 static void read_host(draft *d, const ynode *y, node_kind *nk) {
-  read_link_of(d, y, "host", "bandwidth efficiency start step memory shared spread", &nk->host);
+  read_link_of(d, y, "host", "bandwidth efficiency start step memory shared spread memory-bandwidth memory-efficiency rate",
+               &nk->host);
   if (y->kind != Y_MAP) return;
   count(d, y, "shared", MACHINE_NODE_MAX, &nk->host_shared);
   double bytes = (double)nk->host_bytes;
   quantity(d, y, "memory", UNIT_BYTES, 0x1p61, &bytes);
   nk->host_bytes = (i64)bytes;
+  quantity(d, y, "memory-bandwidth", UNIT_BYTES_PER_S, 1e18, &nk->host_mem_bw);
+  quantity(d, y, "memory-efficiency", UNIT_NUMBER, 1, &nk->host_mem_eff);
+  quantity(d, y, "rate", UNIT_FLOP_PER_S, 1e24, &nk->host_rate);
 }
 
 static int find_kind(const draft *d, sym name) {
@@ -387,7 +391,7 @@ int draft_kind(draft *d, loc at, const char *name) {
 // ---- nodes, fabric, the whole ------------------------------------------------------------------------
 
 static void read_node(draft *d, const ynode *y) {
-  node_kind nk = {.count = 1, .host_shared = 1, .at = y->at};
+  node_kind nk = {.count = 1, .host_shared = 1, .host_mem_eff = 1, .at = y->at};
   if (!map_of(d, y, "nodes", "count devices link host nics")) return;
   const ynode *sub = yaml_get(y, "devices");
   const char *text = sub ? text_of(d, sub, "devices") : NULL;

@@ -64,6 +64,11 @@ static void put_link(strbuf *b, const char *key, const machine_link *l, const no
   put_qty(b, ", step: ", (double)l->step_ps, UNIT_PS);
   if (host && host->host_shared > 1) sb_fmt(b, ", shared: %u", host->host_shared);
   if (host && host->host_bytes) put_qty(b, ", memory: ", (double)host->host_bytes, UNIT_BYTES);
+  if (host && host->host_mem_bw > 0) {
+    put_qty(b, ", memory-bandwidth: ", host->host_mem_bw, UNIT_BYTES_PER_S);
+    put_qty(b, ", memory-efficiency: ", host->host_mem_eff, UNIT_NUMBER);
+  }
+  if (host && host->host_rate > 0) put_qty(b, ", rate: ", host->host_rate, UNIT_FLOP_PER_S);
   put_spread(&l->spread, b);
   sb_put(b, "}\n");
 }

@@ -66,6 +66,13 @@ typedef struct {
   u8 in, out;
 } offload_opts;
 void pass_offload(prog *p, func f, const offload_opts *o);
+// A new function that does what f, an update, does, with what reads something in host memory on the host: parameters and
+// results that are marked lie there. On streams `host`, `in` and `out`. f stays.
+typedef struct {
+  const bool *param, *ret;
+  u8 in, out, host;
+} host_update_opts;
+func pass_host_update(prog *p, func f, const host_update_opts *o); // host_update.c
 // Copies run beside computation, on every rank `ahead` steps before what they bring is read and after what they take
 // away was made, and no further (prefetch.c has the rule). Calls of main to functions that copy become their bodies.
 void pass_prefetch(prog *p, u32 ahead);

@@ -7,6 +7,9 @@
 // the step that they wait for, and stores right before the step that waits for them. So at any time a rank holds no more
 // than it does at the step that it runs in the order of issue, in which memory is counted, whatever the link is like.
 //
+// Gradients that an update on the host reads leave when the layer's backward has made them, though the update stands at the
+// end: so calls whose results such an update sends away become their bodies, too.
+//
 // What is read again before it would have gone stays on the device, and neither goes nor comes.
 //
 // Tasks of a pipeline are no borders: main has the steps of all of them in a row. So calls of functions that copy become
@@ -66,7 +69,7 @@ static bool is_view(const instr *i) { return i->op == OP_pack || i->op == OP_unp
 // Some functions of tasks only pass on what they are given.
 static bool works(const mover *x, const instr *i) {
   const func_info *f = i->op == OP_call ? func_get(x->p, i->callee) : NULL;
-  bool any = !f && !(op_row_of((opcode)i->op)->flags & (OPF_META | OPF_VIEW));
+  bool any = !f && !(i->flags & INSTR_HOST) && !(op_row_of((opcode)i->op)->flags & (OPF_META | OPF_VIEW));
   for (u32 k = 0; f && !any && k < f->body.n; k++) any = works(x, &f->body.v[k]);
   return any;
 }
@@ -292,6 +295,27 @@ static u32 reader_behind(const mover *x, value there) {
   return x->n;
 }
 
+// Is the store one of gradients for an update on the host? These stand where the update is, and may leave as soon as they are
+// made.
+static bool is_for_update(const mover *x, u32 k) {
+  const instr *i = &x->f->body.v[k];
+  bool all = true;
+  for (u32 r = 0; r < i->nres; r++) {
+    const u32 reader = x->read[i->res + r];
+    all &= reader && reader <= x->n && x->f->body.v[reader - 1].flags & INSTR_HOST;
+  }
+  return all;
+}
+
+// Where it stands, or would if it stood behind what it takes: before that instruction.
+static u32 place_of_store(const mover *x, u32 k) {
+  const instr *i = &x->f->body.v[k];
+  u32 made = 0;
+  for (u32 o = 0; o < instr_nopd(x->f, i); o++)
+    if (!is_left_out(x, k, o)) made = MAX(made, x->f->values.v[x->root[opd_of(x->f, i, o)]].def);
+  return made && is_for_update(x, k) ? made : k;
+}
+
 // Right before the step that waits for it, or whoever reads it before; not behind the stores after it. Where it comes back
 // so soon that it has less than `ahead` steps for each way, either way has half of them.
 static u32 slot_of_store(const mover *x, u32 k) {
@@ -303,7 +327,7 @@ static u32 slot_of_store(const mover *x, u32 k) {
     made = MAX(made, x->f->values.v[v].def);
     if (x->given[v] > k) slot = MIN(slot, x->given[v] - 1);
   }
-  if (!made || !x->is_step[made - 1]) return k;
+  if (!made || !x->is_step[made - 1]) return place_of_store(x, k);
   for (u32 r = 0; r < i->nres; r++) {
     if (x->read[i->res + r]) slot = MIN(slot, x->read[i->res + r] - 1);
     reader = MIN(reader, reader_behind(x, i->res + r));
@@ -315,7 +339,7 @@ static u32 slot_of_store(const mover *x, u32 k) {
     if (next < on->step.n) slot = MIN(slot, on->step.v[next]);
     if (on->next) slot = MIN(slot, on->next - 1);
   }
-  return MAX(slot, k);
+  return MAX(slot, place_of_store(x, k));
 }
 
 // The first slot in which all that it reads is there, and what it takes over is not needed; *store: the latest store in that slot that it reads, + 1, or 0.
@@ -384,9 +408,24 @@ static int in_order(const void *p, const void *q) {
   return x->instr < y->instr ? -1 : x->instr > y->instr;
 }
 
+// In the order in which what they take is made.
+static int by_place(const void *p, const void *q) {
+  const moved *a = p, *b = q;
+  if (a->at != b->at) return a->at < b->at ? -1 : 1;
+  return a->instr < b->instr ? -1 : a->instr > b->instr;
+}
+
+static void place_stores(mover *x) {
+  VEC(moved) stores = {0};
+  for (u32 k = 0; k < x->n; k++)
+    if (goes_to(x, k, "host") && !x->dead[k])
+      *vec_push(x->a, &stores) = (moved){.instr = k, .at = place_of_store(x, k)};
+  if (stores.n) qsort(stores.v, stores.n, sizeof *stores.v, by_place);
+  for (u32 k = stores.n; k-- > 0;) *vec_push(x->a, &x->copies) = store_of(x, stores.v[k].instr);
+}
+
 static void place_copies(mover *x) {
-  for (u32 k = x->n; k-- > 0;)
-    if (goes_to(x, k, "host") && !x->dead[k]) *vec_push(x->a, &x->copies) = store_of(x, k);
+  place_stores(x);
   for (u32 k = 0; k < x->n; k++) {
     const instr *i = &x->f->body.v[k];
     if (goes_to(x, k, "device") && !x->dead[k]) *vec_push(x->a, &x->copies) = fetch_of(x, k);
@@ -474,7 +513,11 @@ static void move_copies(prog *p, u32 ahead) {
     if (k < x.n) put_instr(&x, k);
   }
   value *ret = NEWN(x.a, value, f->rets.n + 1);
-  for (u32 r = 0; r < f->rets.n; r++) ret[r] = x.map[x.root[f->rets.v[r]]];
+  for (u32 r = 0; r < f->rets.n; r++) {
+    const sym name = val(f, f->rets.v[r])->name;
+    ret[r] = x.map[x.root[f->rets.v[r]]];
+    if (*sym_str(p->c, name)) value_name(p, made, ret[r], name);
+  }
   func_return(p, made, ret, f->rets.n);
   if (spans) p->tasks_of = func_get(p, made)->body.n;
   pass_replace(p, p->main, made);
@@ -488,12 +531,34 @@ static bool copies(const func_info *f) {
   return false;
 }
 
+// The call of main that makes a value, as a result or in a tuple that is one; 0: none does, else its instruction + 1.
+static u32 call_that_makes(const func_info *f, value v) {
+  u32 def = f->values.v[v].def;
+  if (def && f->body.v[def - 1].op == OP_unpack) def = f->values.v[opd_of(f, &f->body.v[def - 1], 0)].def;
+  return def && f->body.v[def - 1].op == OP_call ? def : 0;
+}
+
+// A call to a function that sends what it is given to the host: calls that make that.
+static void mark_makers(const prog *p, const instr *call, bool *which) {
+  const func_info *f = func_get(p, p->main), *g = func_get(p, call->callee);
+  for (u32 k = 0; k < g->body.n; k++)
+    for (u32 o = 0; g->body.v[k].op == OP_copy && o < instr_nopd(g, &g->body.v[k]); o++) {
+      const value v = opd_of(g, &g->body.v[k], o);
+      const u32 maker = v <= g->nparams ? call_that_makes(f, opd_of(f, call, v - 1)) : 0;
+      if (maker) which[maker - 1] = true;
+    }
+}
+
 void pass_prefetch(prog *p, u32 ahead) {
   const func_info *f = func_get(p, p->main);
   arena *a = arena_new();
   bool *which = ZNEWN(a, bool, f->body.n + 1);
-  for (u32 k = 0; k < f->body.n; k++)
-    which[k] = f->body.v[k].op == OP_call && copies(func_get(p, f->body.v[k].callee));
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *i = &f->body.v[k];
+    if (i->op != OP_call || !copies(func_get(p, i->callee))) continue;
+    which[k] = true;
+    mark_makers(p, i, which);
+  }
   pass_inline_calls(p, which);
   arena_free(a);
   move_copies(p, ahead);

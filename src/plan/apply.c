@@ -188,7 +188,7 @@ void main_open(main_build *to, apply *x, u32 most) {
 static bool build_main(apply *x, u32 most) {
   main_build mb;
   main_open(&mb, x, most);
-  mb.offload = x->pn->offload;
+  mb.offload = x->pn->offload, mb.host_update = x->pn->host_update;
   if (!main_stages(&mb)) return false;
   main_offload_stages(&mb);
   if (!main_params(&mb) || !main_sums(&mb) || !main_tasks(&mb) || !main_finish(&mb)) return false;

@@ -188,6 +188,7 @@ typedef struct {
   u32 n, nopd;
   u32 *opd;    // weights, gradients, states
   layout *in;  // theirs
+  bool *host;  // which of them lie in host memory
   value first; // result
 } update_batch;
 
@@ -197,7 +198,7 @@ typedef struct {
 } host_operands;
 
 static void put_operand(main_build *mb, update_batch *u, value v, bool host, host_operands *h) {
-  u->in[u->nopd] = type_get(mb->p, type_of(mb, v))->lay;
+  u->in[u->nopd] = type_get(mb->p, type_of(mb, v))->lay, u->host[u->nopd] = host;
   if (host) h->at[h->n] = u->nopd, h->opd[h->n++] = v | OPD_DONATED;
   u->opd[u->nopd++] = v | OPD_DONATED;
 }
@@ -211,6 +212,7 @@ static void read_operands(main_build *mb, update_batch *u, const value *grad) {
   const u32 most = u->n * (2 + OPTIM_STATES);
   host_operands h = {0, NEWN(mb->x->a, u32, most), NEWN(mb->x->a, u32, most)};
   u->in = NEWN(mb->x->a, layout, most), u->opd = NEWN(mb->x->a, u32, most);
+  u->host = NEWN(mb->x->a, bool, most);
   for (u32 i = 0; i < u->n; i++)
     put_operand(mb, u, weight_now(mb, u->w[i]), main_weight_on_host(mb, u->w[i]), &h);
   for (u32 i = 0; i < u->n; i++)
@@ -219,10 +221,19 @@ static void read_operands(main_build *mb, update_batch *u, const value *grad) {
     for (u32 i = 0; i < u->n; i++)
       if (mb->state[j][u->w[i] - 1])
         put_operand(mb, u, mb->state[j][u->w[i] - 1], main_on_host(mb, OFFLOAD_STATES), &h);
+  if (mb->host_update) return;
   mb->b.flags = INSTR_UPDATE;
   main_fetch(mb, h.opd, h.n);
   mb->b.flags = 0;
   for (u32 k = 0; k < h.n; k++) u->opd[h.at[k]] = h.opd[k] | OPD_DONATED;
+}
+
+// The same on the host: weights come to the device unless they lie there too; states stay.
+static func on_host(main_build *mb, const update_batch *u, func f, u32 nres) {
+  bool *ret = ZNEWN(mb->x->a, bool, nres + 1);
+  const u32 states = u->nopd - 2 * u->n;
+  for (u32 k = 0; k < u->n + states; k++) ret[k] = k >= u->n || main_on_host(mb, OFFLOAD_PARAMS);
+  return main_host_update(mb, f, u->host, ret);
 }
 
 // Updates of all weights of a batch, as one call.
@@ -249,7 +260,7 @@ static bool update_group(main_build *mb, update_batch *u) {
   mb->b.g = g, mb->b.coord = 0, mb->b.flags = INSTR_UPDATE;
   u32 at = emit(&mb->b, OP_call, main_update_number(mb, u->w[0]), u->opd, u->nopd, res, nr);
   mb->b.flags = 0;
-  func_get(p, mb->b.f)->body.v[at - 1].callee = sh.dst;
+  func_get(p, mb->b.f)->body.v[at - 1].callee = mb->host_update ? on_host(mb, u, sh.dst, nr) : sh.dst;
   emit_one_a_layer(mb, u->w[0]);
   u->first = emit_res(p, mb->b.f, at);
   return true;
@@ -259,6 +270,7 @@ static bool update_group(main_build *mb, update_batch *u) {
 static void store_results(main_build *mb, const update_batch *u, value *made) {
   const u32 n = u->n, states = u->nopd - 2 * n;
   const bool params = main_on_host(mb, OFFLOAD_PARAMS), held = main_on_host(mb, OFFLOAD_STATES);
+  if (mb->host_update) return;
   mb->b.flags = INSTR_UPDATE; // weights of a batch are all in one of the two, and so are states
   main_store(mb, params ? made : made + n, (params ? n : 0) + (held ? states : 0));
   mb->b.flags = 0;

@@ -88,6 +88,11 @@ typedef struct {
   layout sent;
   type got;
 } known_move;
+// An update on the host of the sharded function `of`, of operands of which `host` lie there.
+typedef struct {
+  func of, made;
+  const bool *host;
+} host_update;
 typedef struct {
   apply *x;
   VEC(known_move) moves;
@@ -121,7 +126,10 @@ typedef struct {
   server_of *server;          // per source parameter, once main_params has run
   value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
   u8 offload;                 // as the plan says; 0 in a probe
+  bool host_update;           // likewise
   u8 from_host, to_host;      // streams
+  u8 on_host;                 // of updates on the host
+  VEC(host_update) host_updates; // that there are
   bool *grad_on_host;         // per source parameter
 } main_build;
 
@@ -186,6 +194,8 @@ static inline bool main_weight_on_host(const main_build *mb, value w) {
 // Values of main on one group, operands with their marks, copied from host memory; the copies come in their place.
 void main_fetch(main_build *mb, u32 *opd, u32 n);
 void main_store(main_build *mb, value *v, u32 n); // likewise, to host memory
+// The update f on the host; host: by operand, ret: by result, is it in host memory?
+func main_host_update(main_build *mb, func f, const bool *host, const bool *ret);
 // move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted
 // to what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is
 // converted by whoever uses it; move does all three.

@@ -5,6 +5,7 @@
 // of stages take weights, saved values and accumulators as tuples, each wholly in one of the two, and copy what they
 // use themselves (pass_offload); main passes the tuples on. What else reads such values is the end of a step, which
 // fetches them for each update (finish.c). When all is there, copies are put where they run beside computation (pass_prefetch).
+// With update=host the updates are functions that do what they can on the host (pass_host_update), and fetch nothing.
 // Sharding knows nothing of it: a copy is the identity, and its layout that of its operand.
 #include "plan/main.h"
 
@@ -31,6 +32,18 @@ static void copied(main_build *mb, u32 *opd, u32 n, u8 strm, const char *to) {
 void main_fetch(main_build *mb, u32 *opd, u32 n) { copied(mb, opd, n, mb->from_host, "device"); }
 
 void main_store(main_build *mb, value *v, u32 n) { copied(mb, v, n, mb->to_host, "host"); }
+
+func main_host_update(main_build *mb, func f, const bool *host, const bool *ret) {
+  const u32 n = func_get(mb->p, f)->nparams;
+  for (u32 k = 0; k < mb->host_updates.n; k++) {
+    const host_update *u = &mb->host_updates.v[k];
+    if (u->of.i == f.i && !memcmp(u->host, host, n * sizeof *host)) return u->made;
+  }
+  const host_update_opts o = {host, ret, mb->from_host, mb->to_host, mb->on_host};
+  const func made = pass_host_update(mb->p, f, &o);
+  *vec_push(mb->x->a, &mb->host_updates) = (host_update){f, made, arena_dup(mb->x->a, host, n * sizeof *host)};
+  return made;
+}
 
 // Parameters of a stage's function, in its order: weights packed, `plain` tensors, a tuple of each kind.
 typedef struct {
@@ -94,6 +107,7 @@ void main_offload_stages(main_build *mb) {
   bool *done = ZNEWN(mb->x->a, bool, mb->p->funcs.n);
   mb->from_host = (u8)stream_of(mb->p, sym_of(mb->s->c, "h2d")).i;
   mb->to_host = (u8)stream_of(mb->p, sym_of(mb->s->c, "d2h")).i;
+  if (mb->host_update) mb->on_host = (u8)stream_of(mb->p, sym_of(mb->s->c, "host")).i;
   for (u32 i = 0; i < mb->nstages; i++) {
     const stage_build *s = &mb->stage[i];
     offload_forward(mb, s, done);

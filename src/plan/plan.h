@@ -165,6 +165,7 @@ typedef struct {
   u32 coshard;          // parts in which heads and hidden units are computed (pass_coshard); 0, 1: in one
   u8 offload;           // what lies in host memory: OFFLOAD_..., as bits, in the order of the choice's words
   u8 prefetch;          // of copies from there: steps that they run ahead of (pass_offload)
+  bool host_update;     // with OFFLOAD_STATES: the host updates weights (pass_host_update)
   bool train, keep_gradients;
   bool input_gradients; // of floating-point inputs too, though nothing reads them: what some systems spend
   optim_opts optim;

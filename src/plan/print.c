@@ -201,6 +201,7 @@ static void put_plan(const prog *src, const prog *model, const plan *pn, strbuf 
     sb_put(b, "offload: ");
     choice_print(CHOICE_offload, what, b);
     sb_fmt(b, "\nprefetch: %u\n", pn->prefetch);
+    if (pn->host_update) sb_put(b, "update: host\n");
   }
   if (pn->nrecompute) sb_put(b, "recompute:\n");
   for (u32 i = 0; i < pn->nrecompute; i++) {

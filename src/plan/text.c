@@ -596,6 +596,17 @@ static bool read_model(reader *r, const ynode *top, const char *model, const cha
   return true;
 }
 
+static void read_host_update(reader *r, const ynode *top) {
+  const ynode *y = yaml_get(top, "update");
+  choice_value where = {0};
+  if (!y) return;
+  if (y->kind != Y_SCALAR || !choice_read(CHOICE_update, r->a, y->str, strlen(y->str), &where))
+    bad(r, y, "`update` is device or host");
+  r->pn->host_update = choice_is(CHOICE_update, where, "host");
+  if (r->pn->host_update && !(r->pn->offload & OFFLOAD_STATES))
+    bad(r, y, "the host updates weights whose states lie there: `update: host` goes with `offload: states`");
+}
+
 static void read_offload(reader *r, const ynode *top) {
   const ynode *y = yaml_get(top, "offload"), *ahead = yaml_get(top, "prefetch");
   choice_value what = {0};
@@ -608,6 +619,7 @@ static void read_offload(reader *r, const ynode *top) {
   if (ahead && !y) bad(r, ahead, "`prefetch` is of what is in host memory: without `offload` there is none");
   r->pn->offload = (u8)what.n;
   r->pn->prefetch = (u8)number_at(r, top, "prefetch", 0, choice_get(CHOICE_prefetch)->most, what.n ? 1 : 0);
+  read_host_update(r, top);
 }
 
 // Instructions are named as they are in the form that the plan asks for.
@@ -671,7 +683,8 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
                                      "send-channels",  "sum-stream",
                                      "buffers",        "schedule",
                                      "group",          "order",
-                                     "materialise",    NULL};
+                                     "materialise",    "update",
+                                     NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;

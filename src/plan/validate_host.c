@@ -1,4 +1,5 @@
-// validate_host.c - is what lies in host memory read by copies to the device alone? Part of plan_validate.
+// validate_host.c - is what lies in host memory read by copies to the device and by what runs on the host alone, and that by
+// nothing else? Part of plan_validate.
 //
 // Idea: a tensor is on the host or on the device by what made it: a parameter of main that is marked, a copy, or what
 // packs, unpacks, restricts or passes on such a tensor. A function is walked once for every way in which it is given
@@ -49,21 +50,26 @@ static void pass_on(const hosted *w, const func_info *f, const instr *i, bool **
   }
 }
 
-static void check_operands(hosted *w, const func_info *f, const instr *i, bool *const *host) {
+static const char *side(bool host) { return host ? "host memory" : "the device's memory"; }
+
+// there: in host memory is where they must be.
+static void check_operands(hosted *w, const func_info *f, const instr *i, bool there, bool *const *host) {
   for (u32 k = 0; k < instr_nopd(f, i) && w->errors < ERRORS_MAX; k++) {
     const value v = opd_of(f, i, k);
-    if (type_get(w->p, f->values.v[v].ty)->tuple || !host[v][0]) continue;
+    if (type_get(w->p, f->values.v[v].ty)->tuple || host[v][0] == there) continue;
     const char *name = sym_str(w->p->c, val(f, v)->name);
     w->errors++;
-    diag(w->p->c, E_COVERAGE, i->where, "%s in @%s reads operand %u%s%s, which lies in host memory",
-         op_row_of((opcode)i->op)->name, sym_str(w->p->c, f->name), k + 1, *name ? ", " : "", name);
-    diag_hint(w->p->c, "copy it before: `copy ... {to=\"device\"}`");
+    diag(w->p->c, E_COVERAGE, i->where, "%s%s in @%s reads operand %u%s%s, which lies in %s",
+         op_row_of((opcode)i->op)->name, there ? " on the host" : "", sym_str(w->p->c, f->name), k + 1,
+         *name ? ", " : "", name, side(!there));
+    diag_hint(w->p->c, "copy it before: `copy ... {to=\"%s\"}`", there ? "host" : "device");
   }
 }
 
 static void step(hosted *w, const func_info *f, const instr *i, bool **host) {
   const attr *to = i->op == OP_copy ? attr_get(attrs_get(w->p, i->at), A_to) : NULL;
-  const bool there = to && !strcmp(sym_str(w->p->c, to->u.s), "host");
+  const bool runs_there = i->flags & INSTR_HOST && i->op != OP_call;
+  const bool there = runs_there || (to && !strcmp(sym_str(w->p->c, to->u.s), "host"));
   for (u32 r = 0; r < i->nres; r++) {
     const u32 n = elements(w->p, f->values.v[i->res + r].ty);
     host[i->res + r] = ZNEWN(w->a, bool, n + 1);
@@ -74,7 +80,7 @@ static void step(hosted *w, const func_info *f, const instr *i, bool **host) {
   else if (i->op == OP_pack || i->op == OP_unpack || i->op == OP_part)
     pass_on(w, f, i, host);
   else if (!to || there)
-    check_operands(w, f, i, host);
+    check_operands(w, f, i, runs_there, host);
 }
 
 static const known_call *walk(hosted *w, func fn, bool *const *param) {
@@ -101,7 +107,7 @@ static bool has_copies(const prog *p) {
     if (m->params.v[k].host) return true;
   for (u32 j = 1; j < p->funcs.n; j++)
     for (u32 k = 0; k < p->funcs.v[j]->body.n; k++)
-      if (p->funcs.v[j]->body.v[k].op == OP_copy) return true;
+      if (p->funcs.v[j]->body.v[k].op == OP_copy || p->funcs.v[j]->body.v[k].flags & INSTR_HOST) return true;
   return false;
 }
 

@@ -5,7 +5,7 @@
 static const char *const rate_name[COST_BYS] = {
     "matmul rate",     "other arithmetic",       "memory bandwidth",
     "launch latency",  "bandwidth inside nodes", "bandwidth between nodes",
-    "network latency", "two limits at once"};
+    "network latency", "host",                   "two limits at once"};
 
 typedef struct {
   cost_by by;

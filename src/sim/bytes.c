@@ -150,10 +150,26 @@ static void hold_view(walk *w, const instr *i, u32 n, u32 num) {
   }
 }
 
+// Does what the instruction makes lie in host memory?
+static bool is_to_host(const sim *s, const instr *i) {
+  if (i->flags & INSTR_HOST) return true;
+  const attr *to = i->op == OP_copy ? attr_get(attrs_get(s->p, i->at), A_to) : NULL;
+  return to && strcmp(sym_str(s->c, to->u.s), "host") == 0;
+}
+
+static bool takes_no_room(const walk *w, const instr *i) {
+  const bool there = is_to_host(w->m->s, i);
+  if (w->m->host || there) return w->m->host != there;
+  // distir: updates are in place; the first gradient is the accumulator, where a plan has a zero.
+  bool update = i->flags & INSTR_UPDATE && !(op_row_of(i->op)->flags & OPF_COMM);
+  return w->m->distir && (update || (i->op == OP_full && i->flags & INSTR_BACKWARD));
+}
+
 // The buffer that result r takes over: that of the operand it continues, if it is donated and nothing else
 // holds it.
 static u32 taken_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
   u32 k = flags & OPF_MANY_RES ? r : r ? r + 1 : 0; // optimizers: new states after the gradient
+  if (takes_no_room(w, i)) return NO_BUFFER;
   if (!(flags & OPF_INPLACE) || k >= n || !opd_donated(w->f, i, k)) return NO_BUFFER;
   u32 b = heap_whole(&w->h, opd_of(w->f, i, k));
   if (b == NO_BUFFER) {
@@ -162,11 +178,6 @@ static u32 taken_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
   }
   if (b == NO_BUFFER || heap_at(&w->h, b)->parts || !heap_free_to_give(&w->h, b)) return NO_BUFFER;
   return heap_at(&w->h, b)->size == size_of(w->m, w->f->values.v[i->res + r].ty, w->g) ? b : NO_BUFFER;
-}
-
-static bool is_to_host(const sim *s, const instr *i) {
-  const attr *to = i->op == OP_copy ? attr_get(attrs_get(s->p, i->at), A_to) : NULL;
-  return to && strcmp(sym_str(s->c, to->u.s), "host") == 0;
 }
 
 bool mem_uses_host(const sim *s) {
@@ -178,14 +189,6 @@ bool mem_uses_host(const sim *s) {
       if (is_to_host(s, &f->body.v[j])) return true;
   }
   return false;
-}
-
-static bool takes_no_room(const walk *w, const instr *i) {
-  const bool there = is_to_host(w->m->s, i);
-  if (w->m->host || there) return w->m->host != there;
-  // distir: updates are in place; the first gradient is the accumulator, where a plan has a zero.
-  bool update = i->flags & INSTR_UPDATE && !(op_row_of(i->op)->flags & OPF_COMM);
-  return w->m->distir && (update || (i->op == OP_full && i->flags & INSTR_BACKWARD));
 }
 
 static void make_results(walk *w, const instr *i, u32 flags, u32 n, u32 num) {

@@ -276,7 +276,7 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_lim
 static bool same_prices(const strategy *x, const splits_terms *xt, const strategy *y,
                         const splits_terms *yt) {
   static const choice_id where[] = {CHOICE_pp, CHOICE_v, CHOICE_layers},
-                         storage[] = {CHOICE_zero, CHOICE_offload, CHOICE_prefetch};
+                         storage[] = {CHOICE_zero, CHOICE_offload, CHOICE_prefetch, CHOICE_update};
   const bool alone = xt->limits.fastest && xt->limits.ps_per_byte == 0;
   strategy z = *y;
   for (u32 k = 0; k < COUNT_OF(where); k++) z.of[where[k]] = x->of[where[k]];

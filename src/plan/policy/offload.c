@@ -50,9 +50,36 @@ static bool has_host(ctx *c, const machine *m, loc at) {
   return true;
 }
 
+// Somebody must say how fast the host is: its memory decides.
+static bool has_processor(ctx *c, const machine *m, loc at) {
+  for (u32 k = 0; k < m->nnode_kinds; k++) {
+    const node_kind *nk = &m->node_kind[k];
+    if (nk->host_mem_bw > 0) continue;
+    u32 node = 0;
+    while (node < m->nnodes && m->node[node] != k) node++;
+    diag(c, E_STRATEGY, at, "update=host: the machine %s does not say the bandwidth of host memory (node %u)",
+         sym_str(m->c, m->name), node);
+    diag_hint(c, "add `host: {memory-bandwidth: 200 GB/s}` to its nodes, or `hostbw=200GB/s` to --machine");
+    return false;
+  }
+  return true;
+}
+
+static bool may_update(const prog *src, const plan *pn, const hybrid_opts *o, loc at) {
+  if (!(pn->offload & OFFLOAD_STATES)) {
+    diag(src->c, E_STRATEGY, at, "update=host: the host updates weights whose optimizer states lie there");
+    diag_hint(src->c, "add states to offload, or leave out update");
+    return false;
+  }
+  return !o->k || has_processor(src->c, cost_model_machine(o->k), at);
+}
+
 bool policy_offload(const prog *src, plan *pn, const hybrid_opts *o) {
   const loc at = o->said ? o->said->of[CHOICE_offload].at : (loc){0};
   pn->offload = (u8)o->s.offload.n, pn->prefetch = pn->offload ? (u8)o->s.prefetch.n : 0, pn->offload_at = at;
   if (!pn->offload) return true;
-  return is_there(src, pn, at) && (!o->k || has_host(src->c, cost_model_machine(o->k), at));
+  if (!is_there(src, pn, at) || (o->k && !has_host(src->c, cost_model_machine(o->k), at))) return false;
+  pn->host_update = choice_is(CHOICE_update, o->s.update, "host");
+  return !pn->host_update ||
+         may_update(src, pn, o, o->said ? o->said->of[CHOICE_update].at : (loc){0});
 }
