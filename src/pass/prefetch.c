@@ -26,6 +26,7 @@ typedef struct {
       work;        // instructions of main, from 0, by number; work: steps, and all else on the compute stream
   u32 last, store; // latest slot of its fetches so far; moved.store of the latest one there
   u32 next;        // earliest slot of the stores to come, + 1; 0: there are none
+  u32 leaving;     // the latest store for an update that no step has waited for, by its instruction + 1; 0: none
 } atom;
 
 // A copy, which is issued in slot `at`: before instruction `at` of main.
@@ -468,18 +469,25 @@ static void put(mover *x, u32 k, const numbers *after) {
   }
 }
 
+static void add_once(const mover *x, numbers *to, value v) {
+  u32 same = 0;
+  while (same < to->n && to->v[same] != v) same++;
+  if (v && same == to->n) *vec_push(x->a, to) = v;
+}
+
 static void put_copy(mover *x, const moved *c) {
   const numbers *on = &x->on[x->f->body.v[c->instr].g.i];
+  const bool for_update = c->to_host && is_for_update(x, c->instr);
   numbers after = {0};
   for (u32 q = 0; q < on->n && !c->to_host; q++) {
     const numbers *work = &x->atom[on->v[q]].work;
     const u32 j = before(work, c->at);
-    const value v = j ? end_of(x, work->v[j - 1]) : 0;
-    u32 same = 0;
-    while (same < after.n && after.v[same] != v) same++;
-    if (v && same == after.n) *vec_push(x->a, &after) = v;
+    const u32 leaving = x->atom[on->v[q]].leaving; // what the host is to make of it may come while it goes
+    add_once(x, &after, j ? end_of(x, work->v[j - 1]) : 0);
+    add_once(x, &after, leaving ? x->map[first_moved(x, leaving - 1)] : 0);
   }
   put(x, c->instr, &after);
+  for (u32 q = 0; q < on->n && for_update; q++) x->atom[on->v[q]].leaving = c->instr + 1;
 }
 
 static void put_instr(mover *x, u32 k) {
@@ -487,6 +495,9 @@ static void put_instr(mover *x, u32 k) {
   if (x->dead[k] || x->f->body.v[k].op == OP_copy) return;
   for (u32 j = 0; j < x->waits[k].n; j++) *vec_push(x->a, &after) = x->map[first_moved(x, x->waits[k].v[j])];
   put(x, k, &after);
+  group g[2];
+  for (u32 j = x->is_step[k] ? groups_of(x, k, g) : 0; j-- > 0;)
+    for (u32 q = 0; q < x->on[g[j].i].n; q++) x->atom[x->on[g[j].i].v[q]].leaving = 0;
 }
 
 static void move_copies(prog *p, u32 ahead) {
