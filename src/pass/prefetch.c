@@ -68,10 +68,10 @@ static bool goes_to(const mover *x, u32 k, const char *to) {
 static bool is_view(const instr *i) { return i->op == OP_pack || i->op == OP_unpack || i->op == OP_part; }
 
 // Some functions of tasks only pass on what they are given.
-static bool works(const mover *x, const instr *i) {
-  const func_info *f = i->op == OP_call ? func_get(x->p, i->callee) : NULL;
+static bool works(const prog *p, const instr *i) {
+  const func_info *f = i->op == OP_call ? func_get(p, i->callee) : NULL;
   bool any = !f && !(i->flags & INSTR_HOST) && !(op_row_of((opcode)i->op)->flags & (OPF_META | OPF_VIEW));
-  for (u32 k = 0; f && !any && k < f->body.n; k++) any = works(x, &f->body.v[k]);
+  for (u32 k = 0; f && !any && k < f->body.n; k++) any = works(p, &f->body.v[k]);
   return any;
 }
 
@@ -162,7 +162,7 @@ static void find_steps(mover *x) {
       if (i->op == OP_copy && made && made->op != OP_copy && !is_view(made))
         x->is_step[m] |= goes_to(x, k, "host");
     }
-    x->is_step[k] |= i->op == OP_call && works(x, i);
+    x->is_step[k] |= i->op == OP_call && works(x->p, i);
   }
 }
 
@@ -224,7 +224,7 @@ static void list_steps(mover *x) {
         if (x->is_step[k]) *vec_push(x->a, &on->step) = k;
         if (g[j].i != val_type(x->p, x->f, i->res)->g.i && i->op == OP_send)
           continue; // the sender has no result
-        if (x->is_step[k] || (!i->strm && works(x, i))) *vec_push(x->a, &on->work) = k;
+        if (x->is_step[k] || (!i->strm && works(x->p, i))) *vec_push(x->a, &on->work) = k;
       }
   }
 }
@@ -571,6 +571,12 @@ void pass_prefetch(prog *p, u32 ahead) {
     mark_makers(p, i, which);
   }
   pass_inline_calls(p, which);
+  bool any = false;
+  f = func_get(p, p->main);
+  which = ZNEWN(a, bool, f->body.n + 1);
+  for (u32 k = 0; k < f->body.n; k++) // what does nothing cannot wait for what leaves
+    any |= which[k] = f->body.v[k].op == OP_call && !works(p, &f->body.v[k]);
+  if (any) pass_inline_calls(p, which);
   arena_free(a);
   move_copies(p, ahead);
 }
