@@ -37,6 +37,8 @@ static const one all[] = {
     {MLP, 8, 0, "pp=2 mb=4 schedule=pipedream", "sgd", NULL},
     {GPT, 8, 8, "dp=2 zero=1 mb=2 offload=params+grads+states+acts", "adam", NULL},
     {GPT, 8, 8, "pp=2 mb=2 offload=acts+states", "momentum", NULL},
+    {GPT, 8, 8, "dp=2 zero=2 mb=2 offload=grads+states update=host", "adam", NULL},
+    {GPT, 8, 8, "dp=2 zero=1 offload=states update=host", "adam", "bf16"},
     {GPT, 8, 8, "dp=2 zero=2 mb=2", "adam", NULL},
     {GPT, 8, 8, "dp=2 mb=2 overlap=dp", "adam", NULL},
     {GPT, 8, 8, "dp=2 pp=2 v=2 mb=4 schedule=interleaved zero=1 overlap=pp+dp", "adam", NULL},
