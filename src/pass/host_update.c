@@ -33,7 +33,7 @@ typedef struct {
   builder b;
   VEC(job) jobs;
   VEC(place) places;
-  u32 *as;     // by old value: the place it is
+  u32 *as;      // by old value: the place it is
   bool *wanted; // by place: a job reads it or f returns it
 } updating;
 
@@ -174,8 +174,7 @@ static void copy_some(updating *x, const u32 *which, u32 n, bool to_host, const 
   const attr to = attr_s(A_to, sym_of(x->p->c, to_host ? "host" : "device"));
   u32 opd[COPIES_AT_ONCE];
   type t[COPIES_AT_ONCE];
-  for (u32 k = 0; k < n; k++)
-    opd[k] = at_side(x, which[k], !to_host), t[k] = x->places.v[which[k]].ty;
+  for (u32 k = 0; k < n; k++) opd[k] = at_side(x, which[k], !to_host), t[k] = x->places.v[which[k]].ty;
   x->b.strm = to_host ? x->o->out : x->o->in, x->b.flags = INSTR_PLAN | INSTR_UPDATE, x->b.origin = 0;
   x->b.where = i ? i->where : x->f->where, x->b.g = i ? i->g : (group){0}, x->b.coord = i ? i->coord : 0;
   const u32 at = emit(&x->b, OP_copy, attrs_of(x->p, &to, 1), opd, n, t, n);
@@ -185,7 +184,12 @@ static void copy_some(updating *x, const u32 *which, u32 n, bool to_host, const 
   }
 }
 
-// What is made on one side and wanted on the other: by a job that is left, or by whoever called.
+static u32 maker_of(const updating *x, u32 p) { // places from 1 are those of the parameters
+  return p <= x->f->nparams ? x->o->maker[p - 1] : 0;
+}
+
+// What is made on one side and wanted on the other: by a job that is left, or by whoever called. What was made together goes
+// together.
 static bool copy(updating *x, bool to_host) {
   bool *want = ZNEWN(x->a, bool, x->places.n);
   u32 which[COPIES_AT_ONCE], n = 0;
@@ -196,12 +200,15 @@ static bool copy(updating *x, bool to_host) {
       want[x->jobs.v[k].opd[o] & OPD_VALUE] = true, i = x->jobs.v[k].i;
   for (u32 r = 0; r < x->f->rets.n; r++)
     if (x->o->ret[r] == to_host) want[x->as[x->f->rets.v[r]]] = true;
-  for (u32 p = 1; p < x->places.n; p++) {
-    if (!want[p] || at_side(x, p, to_host) || !at_side(x, p, !to_host)) continue;
-    which[n++] = p, any = true;
-    if (n == COPIES_AT_ONCE) copy_some(x, which, n, to_host, i), n = 0;
+  for (u32 p = 1; p < x->places.n; p++) want[p] &= !at_side(x, p, to_host) && at_side(x, p, !to_host);
+  for (u32 p = 1; p < x->places.n; p++, n = 0) {
+    for (u32 q = p; want[p] && q < x->places.n; q++) {
+      if (q > p && (!want[q] || maker_of(x, q) != maker_of(x, p))) continue;
+      if (n == COPIES_AT_ONCE) copy_some(x, which, n, to_host, i), n = 0;
+      which[n++] = q, want[q] = q == p, any = true;
+    }
+    if (n) copy_some(x, which, n, to_host, i);
   }
-  if (n) copy_some(x, which, n, to_host, i);
   return any;
 }
 

@@ -67,9 +67,11 @@ typedef struct {
 } offload_opts;
 void pass_offload(prog *p, func f, const offload_opts *o);
 // A new function that does what f, an update, does, with what reads something in host memory on the host: parameters and
-// results that are marked lie there. On streams `host`, `in` and `out`. f stays.
+// results that are marked lie there. On streams `host`, `in` and `out`. f stays. maker: by parameter, what has made it, where
+// some are made long before others: each goes as soon as it can.
 typedef struct {
   const bool *param, *ret;
+  const u32 *maker;
   u8 in, out, host;
 } host_update_opts;
 func pass_host_update(prog *p, func f, const host_update_opts *o); // host_update.c

@@ -228,12 +228,39 @@ static void read_operands(main_build *mb, update_batch *u, const value *grad) {
   for (u32 k = 0; k < h.n; k++) u->opd[h.at[k]] = h.opd[k] | OPD_DONATED;
 }
 
+// Which instruction of its stage's function has made a gradient that main takes out of what that returns: its number + 1.
+// Numbers of one update are made to begin with 1, so that equal layers share a function. 0: it is made otherwise.
+static u32 maker_of(const main_build *mb, value v) {
+  const func_info *f = func_get(mb->p, mb->b.f);
+  u32 def = f->values.v[v].def;
+  const instr *out = def ? &f->body.v[def - 1] : NULL;
+  if (!out || out->op != OP_unpack || !(def = f->values.v[opd_of(f, out, 0)].def)) return 0;
+  const instr *call = &f->body.v[def - 1];
+  if (call->op != OP_call) return 0;
+  const func_info *g = func_get(mb->p, call->callee);
+  const u32 packed = g->values.v[g->rets.v[opd_of(f, out, 0) - call->res]].def;
+  const instr *pack = packed ? &g->body.v[packed - 1] : NULL;
+  return pack && pack->op == OP_pack ? g->values.v[opd_of(g, pack, v - out->res)].def : 0;
+}
+
+static u32 *makers_of(const main_build *mb, const update_batch *u) {
+  u32 *maker = ZNEWN(mb->x->a, u32, u->nopd + 1), *known = NEWN(mb->x->a, u32, u->nopd + 1), n = 0;
+  for (u32 i = u->n; i < 2 * u->n; i++) {
+    const u32 own = maker_of(mb, u->opd[i] & OPD_VALUE);
+    u32 k = 0;
+    while (k < n && known[k] != own) k++;
+    if (own && k == n) known[n++] = own;
+    maker[i] = own ? k + 1 : 0;
+  }
+  return maker;
+}
+
 // The same on the host: weights come to the device unless they lie there too; states stay.
 static func on_host(main_build *mb, const update_batch *u, func f, u32 nres) {
   bool *ret = ZNEWN(mb->x->a, bool, nres + 1);
   const u32 states = u->nopd - 2 * u->n;
   for (u32 k = 0; k < u->n + states; k++) ret[k] = k >= u->n || main_on_host(mb, OFFLOAD_PARAMS);
-  return main_host_update(mb, f, u->host, ret);
+  return main_host_update(mb, f, u->host, ret, makers_of(mb, u));
 }
 
 // Updates of all weights of a batch, as one call.

@@ -92,6 +92,7 @@ typedef struct {
 typedef struct {
   func of, made;
   const bool *host;
+  const u32 *maker;
 } host_update;
 typedef struct {
   apply *x;
@@ -194,8 +195,8 @@ static inline bool main_weight_on_host(const main_build *mb, value w) {
 // Values of main on one group, operands with their marks, copied from host memory; the copies come in their place.
 void main_fetch(main_build *mb, u32 *opd, u32 n);
 void main_store(main_build *mb, value *v, u32 n); // likewise, to host memory
-// The update f on the host; host: by operand, ret: by result, is it in host memory?
-func main_host_update(main_build *mb, func f, const bool *host, const bool *ret);
+// The update f on the host; host: by operand, ret: by result, is it in host memory? maker: as pass_host_update has it.
+func main_host_update(main_build *mb, func f, const bool *host, const bool *ret, const u32 *maker);
 // move.c: a value of main on its way to another group, where it is wanted in layout `want`. leave: converted
 // to what is sent; *got is the type that arrives. send: sent. Nothing is done on the same group. What came is
 // converted by whoever uses it; move does all three.

@@ -33,15 +33,18 @@ void main_fetch(main_build *mb, u32 *opd, u32 n) { copied(mb, opd, n, mb->from_h
 
 void main_store(main_build *mb, value *v, u32 n) { copied(mb, v, n, mb->to_host, "host"); }
 
-func main_host_update(main_build *mb, func f, const bool *host, const bool *ret) {
+func main_host_update(main_build *mb, func f, const bool *host, const bool *ret, const u32 *maker) {
   const u32 n = func_get(mb->p, f)->nparams;
   for (u32 k = 0; k < mb->host_updates.n; k++) {
     const host_update *u = &mb->host_updates.v[k];
-    if (u->of.i == f.i && !memcmp(u->host, host, n * sizeof *host)) return u->made;
+    if (u->of.i == f.i && !memcmp(u->host, host, n * sizeof *host) &&
+        !memcmp(u->maker, maker, n * sizeof *maker))
+      return u->made;
   }
-  const host_update_opts o = {host, ret, mb->from_host, mb->to_host, mb->on_host};
+  const host_update_opts o = {host, ret, maker, mb->from_host, mb->to_host, mb->on_host};
   const func made = pass_host_update(mb->p, f, &o);
-  *vec_push(mb->x->a, &mb->host_updates) = (host_update){f, made, arena_dup(mb->x->a, host, n * sizeof *host)};
+  *vec_push(mb->x->a, &mb->host_updates) = (host_update){f, made, arena_dup(mb->x->a, host, n * sizeof *host),
+                                                         arena_dup(mb->x->a, maker, n * sizeof *maker)};
   return made;
 }
 

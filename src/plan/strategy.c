@@ -693,6 +693,7 @@ static const char *what_it_needs(arena *a, choice_id id, const strategy *s, bool
     if (few && s->tp_stages.nparts && s->of[k].n > 1)
       return arena_printf(a, "use %s numbers in tp.stages", k == CHOICE_dp ? "smaller" : "larger");
     if (few) return arena_printf(a, "add %s=2", r->name);
+    if (id == CHOICE_update && k == CHOICE_offload) return "set offload=states";
     if (choice_needs_on(id) >> k & 1 && !choice_is_on((choice_id)k, s))
       return arena_printf(a, "set %s=%s", r->name,
                           strcmp(r->dflt, "none") ? r->dflt : choice_word((choice_id)k, 0));
