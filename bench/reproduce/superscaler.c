@@ -26,10 +26,7 @@ typedef struct {
 #define DEEPSPEED                                                                                            \
   { "DeepSpeed ZeRO-3", "dp=32 tp=1 pp=1 mb=* zero=3 recompute=*", false }
 #define OFFLOAD                                                                                              \
-  {                                                                                                          \
-    "ZeRO-Offload",                                                                                          \
-        "dp=32 tp=1 pp=1 mb=* zero=2 recompute=* offload=states,grads+states update=*", false                \
-  }
+  { "ZeRO-Offload", "dp=32 tp=1 pp=1 mb=* zero=2 recompute=* offload=states,grads+states update=*", false }
 #define OFFLOAD3                                                                                             \
   {                                                                                                          \
     "ZeRO-3-Offload",                                                                                        \

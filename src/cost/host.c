@@ -61,8 +61,8 @@ u32 host_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
 
 void host_row(cost_model *k, const cost_event *e, u32 rank, cost_row *out) {
   const node_kind *nk = node_of(k, rank);
-  const bool memory = nk->host_rate <= 0 ||
-                      e->bytes / (nk->host_mem_bw * nk->host_mem_eff) >= e->flops / nk->host_rate;
+  const bool memory =
+      nk->host_rate <= 0 || e->bytes / (nk->host_mem_bw * nk->host_mem_eff) >= e->flops / nk->host_rate;
   out->source = COST_ROOFLINE;
   out->at = nk->host.at;
   out->figure = arena_printf(k->a, "host of %s: %s, %s", sym_str(k->m->c, machine_kind_of(k->m, rank)->name),

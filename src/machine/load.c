@@ -131,13 +131,25 @@ typedef enum {
 static const struct {
   const char *key;
   setting what;
-} settings[] = {{"usable", SET_USABLE}, {"memory", SET_MEMORY}, {"link", SET_LINK},
-                {"nvlink", SET_LINK},   {"xgmi", SET_LINK},     {"switch", SET_SHAPE},
-                {"mesh", SET_SHAPE},    {"ring", SET_SHAPE},    {"pairs", SET_SHAPE},
-                {"host", SET_HOST},     {"pcie", SET_HOST},     {"hostmem", SET_HOSTMEM},
+} settings[] = {{"usable", SET_USABLE},
+                {"memory", SET_MEMORY},
+                {"link", SET_LINK},
+                {"nvlink", SET_LINK},
+                {"xgmi", SET_LINK},
+                {"switch", SET_SHAPE},
+                {"mesh", SET_SHAPE},
+                {"ring", SET_SHAPE},
+                {"pairs", SET_SHAPE},
+                {"host", SET_HOST},
+                {"pcie", SET_HOST},
+                {"hostmem", SET_HOSTMEM},
                 {"hostbw", SET_HOSTBW},
-                {"nics", SET_NICS},     {"ib", SET_NICS},       {"eth", SET_NICS},
-                {"roce", SET_NICS},     {"step", SET_STEP},     {"oversubscription", SET_OVERSUB},
+                {"nics", SET_NICS},
+                {"ib", SET_NICS},
+                {"eth", SET_NICS},
+                {"roce", SET_NICS},
+                {"step", SET_STEP},
+                {"oversubscription", SET_OVERSUB},
                 {"leaf", SET_LEAF}};
 
 static loc word_loc(const words *w, const char *at) {

@@ -269,7 +269,8 @@ static void read_link(draft *d, const ynode *y, const char *key, machine_link *i
 }
 
 static void read_host(draft *d, const ynode *y, node_kind *nk) {
-  read_link_of(d, y, "host", "bandwidth efficiency start step memory shared spread memory-bandwidth memory-efficiency rate",
+  read_link_of(d, y, "host",
+               "bandwidth efficiency start step memory shared spread memory-bandwidth memory-efficiency rate",
                &nk->host);
   if (y->kind != Y_MAP) return;
   count(d, y, "shared", MACHINE_NODE_MAX, &nk->host_shared);

@@ -26,7 +26,7 @@ typedef struct {
       work;        // instructions of main, from 0, by number; work: steps, and all else on the compute stream
   u32 last, store; // latest slot of its fetches so far; moved.store of the latest one there
   u32 next;        // earliest slot of the stores to come, + 1; 0: there are none
-  u32 leaving;     // the latest store for an update that no step has waited for, by its instruction + 1; 0: none
+  u32 leaving; // the latest store for an update that no step has waited for, by its instruction + 1; 0: none
 } atom;
 
 // A copy, which is issued in slot `at`: before instruction `at` of main.

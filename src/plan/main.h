@@ -123,15 +123,15 @@ typedef struct {
   u32 update_group;       // microbatches of an update between tasks; 0: one update, when all tasks have ended
   value *now,
       *last_grad; // of these, per source parameter: its newest version, the gradient of its latest update
-  weight_updates *updates;    // likewise
-  server_of *server;          // per source parameter, once main_params has run
-  value *state[OPTIM_STATES]; // per source parameter: optimizer states; 0: it has none
-  u8 offload;                 // as the plan says; 0 in a probe
-  bool host_update;           // likewise
-  u8 from_host, to_host;      // streams
-  u8 on_host;                 // of updates on the host
+  weight_updates *updates;       // likewise
+  server_of *server;             // per source parameter, once main_params has run
+  value *state[OPTIM_STATES];    // per source parameter: optimizer states; 0: it has none
+  u8 offload;                    // as the plan says; 0 in a probe
+  bool host_update;              // likewise
+  u8 from_host, to_host;         // streams
+  u8 on_host;                    // of updates on the host
   VEC(host_update) host_updates; // that there are
-  bool *grad_on_host;         // per source parameter
+  bool *grad_on_host;            // per source parameter
 } main_build;
 
 void main_open(main_build *mb, apply *x,

@@ -670,21 +670,12 @@ static void read_sum_stream(reader *r, const ynode *y) {
 }
 
 plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const char *text, size_t n) {
-  static const char *const keys[] = {"heddle-plan",    "name",
-                                     "model",          "train",
-                                     "axes",           "time",
-                                     "meshes",         "segments",
-                                     "replicas",       "trans",
-                                     "rest",           "batchnorm-groups",
-                                     "coshard",        "offload",
-                                     "prefetch",       "gradient-type",
-                                     "recompute",      "input-gradients",
-                                     "keep-gradients", "send-stream",
-                                     "send-channels",  "sum-stream",
-                                     "buffers",        "schedule",
-                                     "group",          "order",
-                                     "materialise",    "update",
-                                     NULL};
+  static const char *const keys[] = {
+      "heddle-plan",    "name",        "model",         "train",         "axes",      "time",
+      "meshes",         "segments",    "replicas",      "trans",         "rest",      "batchnorm-groups",
+      "coshard",        "offload",     "prefetch",      "gradient-type", "recompute", "input-gradients",
+      "keep-gradients", "send-stream", "send-channels", "sum-stream",    "buffers",   "schedule",
+      "group",          "order",       "materialise",   "update",        NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;

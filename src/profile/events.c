@@ -53,7 +53,8 @@ static int event_at(profile_events *x, const func_info *f, const instr *i, group
   cost_info cost;
   cost_event e;
   if (!cost_explain(x->k, x->p, f, i, g, member, &cost, &e)) return -1;
-  if (cost.source == COST_FREE || i->op == OP_copy || e.host || i->op == OP_opaque || (e.where && e.where->n < 2))
+  if (cost.source == COST_FREE || i->op == OP_copy || e.host || i->op == OP_opaque ||
+      (e.where && e.where->n < 2))
     return 0;
   strbuf text = {.a = x->a};
   cost_event_print(x->p->c, cost_model_machine(x->k), &e, &text);

@@ -103,6 +103,21 @@ static const char *found(arena *a, const search_auto *s) {
   return sb_str(&b);
 }
 
+// Why the answer is a hybrid.
+static const char *no_automatic(arena *a, const search_auto *s) {
+  const char *bytes = text_of(a, cell_i(CELL_BYTES, s->host_least_bytes)),
+             *most = text_of(a, cell_i(CELL_BYTES, s->host_usable_bytes));
+  const u32 large = s->too_large + s->host_too_large;
+  strbuf b = {.a = a};
+  if (s->fit || !large) return "a hybrid: no automatic plan is faster";
+  sb_fmt(&b, "a hybrid: no automatic plan fits; of %u simulated", large);
+  if (s->too_large) sb_fmt(&b, ", too large for the devices: %u", s->too_large);
+  if (s->host_too_large)
+    sb_fmt(&b, ", too large for host memory: %u (a node has %s, the smallest needs %s)", s->host_too_large,
+           most, bytes);
+  return sb_str(&b);
+}
+
 void report_auto(report *r, arena *a, const prog *src, const search_about *about, const search_opts *o,
                  const search_auto *s) {
   report_fact(r, "model", "model", cell_text(about->model));
@@ -130,7 +145,7 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
               s->automatic && s->plan.nrows
                   ? cell_text(splits_method_names[chains ? SPLITS_MCMC : SPLITS_EXACT])
                   : cell_text(NULL));
-  if (!s->automatic) report_line(r, "answer", "a hybrid: no automatic plan is faster");
+  if (!s->automatic) report_line(r, "answer", "%s", no_automatic(a, s));
   if (s->automatic && !s->plan.nrows)
     report_line(r, "answer",
                 "without a tensor axis: the rules allow that nothing is split, and no split is faster");
@@ -146,6 +161,8 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
   report_fact(r, "hybrids", NULL, cell_i(CELL_INT, s->hybrids.space));
   report_fact(r, "degrees", NULL, cell_i(CELL_INT, s->degrees));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->simulated));
+  report_fact(r, "too_large", NULL, cell_i(CELL_INT, s->too_large));
+  report_fact(r, "host_too_large", NULL, cell_i(CELL_INT, s->host_too_large));
   report_fact(r, "ruled_out", NULL, cell_i(CELL_INT, s->ruled_out));
   report_fact(r, "inexact", NULL, cell_i(CELL_INT, s->inexact));
   report_fact(r, "method", NULL, cell_text(splits_method_names[s->how.method]));

@@ -2,10 +2,15 @@
 #include "report/report.h"
 #include <stdlib.h>
 
-static const char *const rate_name[COST_BYS] = {
-    "matmul rate",     "other arithmetic",       "memory bandwidth",
-    "launch latency",  "bandwidth inside nodes", "bandwidth between nodes",
-    "network latency", "host",                   "two limits at once"};
+static const char *const rate_name[COST_BYS] = {"matmul rate",
+                                                "other arithmetic",
+                                                "memory bandwidth",
+                                                "launch latency",
+                                                "bandwidth inside nodes",
+                                                "bandwidth between nodes",
+                                                "network latency",
+                                                "host",
+                                                "two limits at once"};
 
 typedef struct {
   cost_by by;

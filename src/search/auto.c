@@ -53,6 +53,17 @@ static bool fits(const finding *x, const sim_pipe_result *r) {
   return most ? most < 0 || r->peak_bytes <= most : MAX(r->over_bytes, r->host_over_bytes) <= 0;
 }
 
+static void count(const finding *x, const sim_pipe_result *r) {
+  search_auto *of = x->r;
+  const bool host = !x->o->memory_bytes && r->over_bytes <= 0 && r->host_over_bytes > 0;
+  if (fits(x, r))
+    of->fit++;
+  else if (!host)
+    of->too_large++;
+  else if (!of->host_too_large++ || r->host_bytes < of->host_least_bytes)
+    of->host_least_bytes = r->host_bytes, of->host_usable_bytes = r->host_bytes - r->host_over_bytes;
+}
+
 // A plan that was simulated and fits becomes the answer if it is faster. Returns by how much it is too large.
 static i64 try_plan(finding *x, const candidate *c) {
   ctx *ct = planner_source(x->pl)->c;
@@ -64,6 +75,7 @@ static i64 try_plan(finding *x, const candidate *c) {
   const plan *pn = policy_hybrid(x->pl, tmp, &h);
   x->r->simulated++;
   const bool ran = pn && simulate(x, tmp, pn, &r);
+  if (ran) count(x, &r);
   if (ran && fits(x, &r) &&
       (!x->r->time_ps || r.period_ps < x->r->time_ps ||
        (r.period_ps == x->r->time_ps && r.peak_bytes < x->r->peak_bytes))) {

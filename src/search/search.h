@@ -205,7 +205,7 @@ u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const c
 // ---- one split for every operator (auto.c, docs/auto.md) ---------------------------------------------------
 // The best of plans in which every operator has a split of its own, and of all hybrids.
 typedef struct {
-  bool automatic; // else the answer is a hybrid: no automatic plan is faster
+  bool automatic; // else the answer is a hybrid: no automatic plan that fits is faster
   strategy s;
   auto_plan plan;                    // of an automatic one
   i64 time_ps, alone_ps, peak_bytes; // simulated
@@ -216,9 +216,13 @@ typedef struct {
   search_point same;     // the best one
   u32 degrees,
       simulated; // degrees (with microbatches, storage, recomputation) that were compared; simulated plans
-  u32 ruled_out; // degrees besides that are slower by these estimates than all that were simulated
-  u64 points;    // that the dynamic programs looked at
-  u32 inexact;   // of the degrees: so many whose dynamic program hit its limits
+  // Of the simulated ones, that fit; that are too large for devices, and for host memory alone: of these the least that one
+  // needs on a node, and what that node has
+  u32 fit, too_large, host_too_large;
+  i64 host_least_bytes, host_usable_bytes;
+  u32 ruled_out;      // degrees besides that are slower by these estimates than all that were simulated
+  u64 points;         // that the dynamic programs looked at
+  u32 inexact;        // of the degrees: so many whose dynamic program hit its limits
   u32 walked, better; // of the degrees: split by Markov chains; so many by the better for it
   auto_opts how;
 } search_auto;

@@ -273,11 +273,13 @@ static void check_memory(bed *b) {
               held = replayed(b, rank, false, true);
     CHECK_MSG(held <= said, "%s: rank %u holds %lld bytes at once, and %lld are said (%lld counted)", b->told,
               rank, (long long)held, (long long)said, (long long)counted);
-    const i64 there = b->r.cls[b->r.class_of_rank[rank]].host_peak_bytes, own = replayed(b, rank, true, false);
+    const i64 there = b->r.cls[b->r.class_of_rank[rank]].host_peak_bytes,
+              own = replayed(b, rank, true, false);
     CHECK_MSG(own == there, "%s: rank %u holds %lld bytes in host memory, and %lld are said", b->told, rank,
               (long long)own, (long long)there);
     plans++, early += held == said;
-    if (!b->pn->host_update) alike++, same += counted == said; // else main calls layers, which keep what they are given
+    if (!b->pn->host_update)
+      alike++, same += counted == said; // else main calls layers, which keep what they are given
   }
 }
 
@@ -288,7 +290,8 @@ TEST(offload_memory_is_what_is_held) {
     if (bed_open(&b, seed)) check_memory(&b);
     bed_close(&b);
   }
-  printf("  %u ranks; as many bytes in time as said on %u; in order of issue on %u of %u that update on the device\n",
+  printf("  %u ranks; as many bytes in time as said on %u; in order of issue on %u of %u that update on the "
+         "device\n",
          plans, early, same, alike);
   CHECK(one || (plans > 60 && same > alike / 3));
 }

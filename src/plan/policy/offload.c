@@ -80,6 +80,5 @@ bool policy_offload(const prog *src, plan *pn, const hybrid_opts *o) {
   if (!pn->offload) return true;
   if (!is_there(src, pn, at) || (o->k && !has_host(src->c, cost_model_machine(o->k), at))) return false;
   pn->host_update = choice_is(CHOICE_update, o->s.update, "host");
-  return !pn->host_update ||
-         may_update(src, pn, o, o->said ? o->said->of[CHOICE_update].at : (loc){0});
+  return !pn->host_update || may_update(src, pn, o, o->said ? o->said->of[CHOICE_update].at : (loc){0});
 }

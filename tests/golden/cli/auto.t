@@ -73,6 +73,8 @@ $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy
   "hybrids": 12,
   "degrees": 3,
   "simulated": 3,
+  "too_large": 0,
+  "host_too_large": 0,
   "ruled_out": 0,
   "inexact": 0,
   "method": "both",
@@ -146,11 +148,13 @@ layer        21  layernorm      layer/mlp        ln2.g, ln2.b    whole
 layer        22  matmul         layer/mlp        mlp.up          n, dimension 1 of operand 1     256
 layer        25  matmul         layer/mlp        mlp.down        k, dimension 2 of operand 0     256
 main          7  layernorm      norm             ln_f.g, ln_f.b  whole
-$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --json | tail -12
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --json | tail -14
   "split_by": "mcmc",
   "hybrids": 12,
   "degrees": 3,
   "simulated": 3,
+  "too_large": 0,
+  "host_too_large": 0,
   "ruled_out": 0,
   "inexact": 3,
   "method": "mcmc",

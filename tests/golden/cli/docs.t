@@ -148,6 +148,10 @@ offload      --offload            none, params, grads,      none                
                                                                                         between them, or none
 prefetch     --prefetch           N, 0 to 16                1          offload=params   layers that copies from host memory run ahead of
                                                                                         computation
+update       --update             device, host              device     training and     where weights are updated whose optimizer states
+                                                                       offload=params   lie in host memory: on the device, or by the
+                                                                                        host's processor (ZeRO-Offload's CPU Adam),
+                                                                                        which gets gradients and sends weights
 sp           --sequence-parallel  off, on                   off        tp > 1           shard activations by sequence outside
                                                                                         tensor-parallel layers
 axial        --axial              off, on                   off        tp > 1           split rows and columns of tables (alignments,
