@@ -224,7 +224,8 @@ static void list_steps(mover *x) {
         if (x->is_step[k]) *vec_push(x->a, &on->step) = k;
         if (g[j].i != val_type(x->p, x->f, i->res)->g.i && i->op == OP_send)
           continue; // the sender has no result
-        if (x->is_step[k] || (!i->strm && works(x->p, i))) *vec_push(x->a, &on->work) = k;
+        // What is received lets go of nothing here, so a fetch need not wait until the sender has come to it.
+        if (x->is_step[k] || (!i->strm && i->op != OP_send && works(x->p, i))) *vec_push(x->a, &on->work) = k;
       }
   }
 }
