@@ -1,61 +1,9 @@
 // materialise.c - SuperScaler's communication: 18 conversions of a tensor by plain sends and receives, by collectives
 // inside groups, and by what is found between groups too; then GPT-3's strong scaling under the three.
 //
-// What the summary does not say is assumed: a tensor of 8192 x 4096 in f16; groups of 8, on a node each; within a group, of
-// 16 on two nodes; of different size, 8 and 4. A layout splits over all axes of its group that it splits over at all.
+// What the summary does not say is assumed: a tensor of 8192 x 4096 in f16, and the groups of tests/conversions.h.
 #include "run.h"
-
-enum { RELATIONS = 3, KINDS = 6 };
-static const char *const cluster = "4x8 v100 ib=100Gb/s";
-static const char *const relation_name[RELATIONS] = {"within 16", "8 to 8", "8 to 4"};
-
-// From and to by the axes a, b of the source group and c, d of the target; within a group they are the same.
-typedef struct {
-  const char *name, *from, *to;
-} kind;
-static const kind kinds[KINDS] = {
-    {"R to D", "[X,Y]", "[X{c,d},Y]"},       {"D to R", "[X{a,b},Y]", "[X,Y]"},
-    {"V to R", "[X,Y]+a,+b", "[X,Y]"},       {"V to D", "[X,Y]+a,+b", "[X{c,d},Y]"},
-    {"D to D'", "[X{a,b},Y]", "[X,Y{c,d}]"}, {"D, V to D', R", "[X{a},Y]+b", "[X,Y{c}]"}};
-
-typedef struct {
-  prog *p;
-  group g, h;
-} scene;
-
-static scene scene_of(ctx *c, u32 relation) {
-  static const u32 sizes[RELATIONS][4] = {{2, 8, 0, 0}, {2, 4, 2, 4}, {2, 4, 2, 2}};
-  static const char *const names[] = {"a", "b", "c", "d"};
-  scene s = {.p = prog_new(c)};
-  const u32 *n = sizes[relation];
-  u8 axis[4];
-  for (u32 k = 0; k < (n[2] ? 4u : 2u); k++) axis[k] = axis_add(s.p->sp, sym_of(c, names[k]), n[k], false);
-  s.g = s.h = group_all(s.p->sp, mesh_add(s.p->sp, sym_of(c, "from"), axis, 2, 0, NULL));
-  if (n[2]) s.h = group_all(s.p->sp, mesh_add(s.p->sp, sym_of(c, "to"), axis + 2, 2, 8, NULL));
-  s.p->main = func_new(s.p, sym_of(c, "main"), (loc){0});
-  return s;
-}
-
-// Of a text above, for extents x by y; within a group of its own axes.
-static layout layout_read(ctx *c, const scene *s, const char *text, i64 x, i64 y) {
-  strbuf b = {.a = ctx_arena(c)};
-  for (; *text; text++) {
-    const bool own = s->g.i == s->h.i && (*text == 'c' || *text == 'd');
-    if (*text == 'X' || *text == 'Y')
-      sb_i64(&b, *text == 'X' ? x : y);
-    else
-      sb_char(&b, own ? (char)(*text - 2) : *text);
-  }
-  u32 nd;
-  i64 dims[DIMS_MAX];
-  layout l;
-  const char *at = sb_str(&b), *error;
-  if (!layout_parse(s->p->sp, &at, &nd, dims, &l, &error)) {
-    fprintf(stderr, "%s: %s\n", sb_str(&b), error);
-    exit(1);
-  }
-  return l;
-}
+#include "../../tests/conversions.h"
 
 // What all ranks together are sent, collectives by the usual rings.
 static double moved_bytes(prog *p) {
@@ -93,32 +41,9 @@ typedef struct {
   bool exact;
 } made;
 
-// Does it arrive, element by element? On a small tensor of the same layouts.
-static bool arrives(u32 relation, const kind *k, materialise_way how, const machine *m) {
-  enum { N = 64 };
-  ctx *c = ctx_new();
-  arena *a = arena_new();
-  scene s = scene_of(c, relation);
-  cost_model *cost = cost_model_new(c, a, m, NULL);
-  const shape whole = {.t = DT_I64, .nd = 2, .dim = {N, N}};
-  value v =
-      func_param(s.p, s.p->main, type_tensor(s.p, &whole, (layout){0}, s.g), sym_of(c, "x"), ROLE_INPUT);
-  v = plan_move(s.p, s.p->main, v, s.g, layout_read(c, &s, k->from, N, N), MATERIALISE_INTER, cost);
-  v = v ? plan_move(s.p, s.p->main, v, s.h, layout_read(c, &s, k->to, N, N), how, cost) : 0;
-  eval_array in = {whole, NEWN(a, i64, N * N)}, out;
-  for (i64 i = 0; i < N * N; i++) ((i64 *)in.data)[i] = i * i + 7;
-  if (v) func_return(s.p, s.p->main, &v, 1);
-  const bool ok = v && ir_verify(s.p) && eval_run(s.p, &(eval_opts){.as_f64 = true}, &in, 1, &out, 1, a) &&
-                  !memcmp(out.data, in.data, sizeof(i64) * N * N);
-  prog_free(s.p);
-  arena_free(a);
-  ctx_free(c);
-  return ok;
-}
-
-static made convert(u32 relation, const kind *k, materialise_way how, const machine *m) {
+static made convert(u32 relation, const conversion *k, materialise_way how, const machine *m) {
   enum { ROWS = 8192, COLUMNS = 4096 };
-  made x = {.exact = arrives(relation, k, how, m)};
+  made x = {.exact = conversion_arrives(relation, k, how, m)};
   ctx *c = ctx_new();
   arena *a = arena_new();
   scene s = scene_of(c, relation);
@@ -152,18 +77,19 @@ static double summands_s(const machine *m) {
   return 8 * 8 * one;
 }
 
-static void conversions(ctx *c, verdict *v) {
-  const machine *m = machine_load(c, ctx_arena(c), cluster);
-  printf("== SuperScaler: 18 conversions of 8192 x 4096 in f16 on %s; ms and MB sent in all\n", cluster);
+static void convert_all(ctx *c, verdict *v) {
+  const machine *m = machine_load(c, ctx_arena(c), conversion_cluster);
+  printf("== SuperScaler: 18 conversions of 8192 x 4096 in f16 on %s; ms and MB sent in all\n",
+         conversion_cluster);
   printf("%-14s %-10s %18s %18s %18s %8s\n", "", "groups", "p2p", "intra", "inter", "gain");
   double best = 0, v_to_r = 0;
   u32 exact = 0, slower = 0;
   for (u32 k = 0; k < KINDS; k++)
     for (u32 r = 0; r < RELATIONS; r++) {
       made x[MATERIALISE_WAYS];
-      printf("%-14s %-10s", kinds[k].name, relation_name[r]);
+      printf("%-14s %-10s", conversions[k].name, relation_name[r]);
       for (u32 how = MATERIALISE_WAYS; how-- > 0;) {
-        x[how] = convert(r, &kinds[k], (materialise_way)how, m);
+        x[how] = convert(r, &conversions[k], (materialise_way)how, m);
         exact += x[how].exact;
         printf(" %9.3f %8.1f", x[how].s * 1e3, x[how].bytes / 1e6);
       }
@@ -235,7 +161,7 @@ static void scaling(ctx *c, const char *what, const char *within) {
 }
 
 void reproduce_materialise(ctx *c, verdict *v) {
-  conversions(c, v);
+  convert_all(c, v);
   scaling(c, "any hybrid", "tp=* pp=*");
   scaling(c, "tensor and pipeline parallelism", NULL);
   printf("\n");
