@@ -40,6 +40,7 @@ static strategy random_strategy(u64 *rng, bool train) {
   if (s.sync.n)
     s.zero = choice_default(CHOICE_zero), s.offload = choice_default(CHOICE_offload); // servers have them
   if (!s.offload.n) s.prefetch = choice_default(CHOICE_prefetch);
+  if (!(s.offload.n & OFFLOAD_STATES)) s.update = choice_default(CHOICE_update);
   if (sched_passes(sched_row_of(s.schedule.n)) > 1)
     s.schedule = choice_default(CHOICE_schedule); // the model has none
   if (sched_replicas(sched_row_of(s.schedule.n)) > 1) s.mb.n = sched_row_of(s.schedule.n)->multiple;
