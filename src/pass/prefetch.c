@@ -48,6 +48,7 @@ typedef struct {
   u32 *final;    // by value: the last that reads it + 1; n + 1: main returns it; 0: nobody
   bool *stays;   // by value in host memory: it stays on the device instead
   u32 *latest;   // by value: the latest so far that reads it and is no copy + 1; 0: nobody
+  u32 only;      // of copies, what this instruction reads first, + 1, is put alone; 0: all
   u32 *slot;     // by instruction: of a store, where it is issued + 1
   u32 natoms;
   atom *atom;
@@ -115,6 +116,7 @@ static u32 operand(const mover *x, const instr *i, u32 o) {
 // Operand o of copy k goes nowhere.
 static bool is_left_out(const mover *x, u32 k, u32 o) {
   const instr *i = &x->f->body.v[k];
+  if (i->op == OP_copy && o < i->nres && x->only && x->read[i->res + o] != x->only) return true;
   return i->op == OP_copy && o < i->nres &&
          x->stays[goes_to(x, k, "host") ? i->res + o : x->root[opd_of(x->f, i, o)]];
 }
@@ -536,6 +538,70 @@ static void move_copies(prog *p, u32 ahead) {
   arena_free(x.a);
 }
 
+// ---- copies for several ---------------------------------------------------------------------------------------
+// Is it a fetch of what several instructions read first? What a backward carries on to a W is fetched in one go.
+static bool is_for_several(const mover *x, u32 k) {
+  const instr *i = &x->f->body.v[k];
+  u32 reader = 0;
+  for (u32 r = 0; r < i->nres && goes_to(x, k, "device"); r++) {
+    const u32 own = x->read[i->res + r];
+    if (reader && own && own != reader) return true;
+    if (own) reader = own;
+  }
+  return false;
+}
+
+static void put_fetches(mover *x, const numbers *list, u32 reader) {
+  const numbers none = {0};
+  x->only = reader;
+  for (u32 j = 0; j < list->n; j++) put(x, list->v[j], &none);
+  x->only = 0;
+}
+
+// Such fetches become one for each reader, which stands before it.
+static void split_fetches(prog *p) {
+  const func_info *f = func_get(p, p->main);
+  const bool spans = p->tasks_of == f->body.n;
+  mover x = {.p = p, .f = f, .a = arena_new(), .n = f->body.n};
+  const u32 nv = f->values.n, n = x.n + 2;
+  x.root = NEWN(x.a, value, nv), x.map = ZNEWN(x.a, value, nv), x.read = ZNEWN(x.a, u32, nv);
+  x.given = ZNEWN(x.a, u32, nv), x.final = ZNEWN(x.a, u32, nv), x.stays = ZNEWN(x.a, bool, nv);
+  x.dead = ZNEWN(x.a, bool, n);
+  numbers *of = ZNEWN(x.a, numbers, n); // by reader + 1
+  bool *split = ZNEWN(x.a, bool, n), any = false;
+  find_roots(&x), find_readers(&x);
+  for (u32 k = 0; k < x.n; k++) {
+    const instr *i = &f->body.v[k];
+    any |= split[k] = !x.dead[k] && is_for_several(&x, k);
+    for (u32 r = 0; split[k] && r < i->nres; r++) {
+      numbers *to = &of[x.read[i->res + r]];
+      if (!to->n || to->v[to->n - 1] != k) *vec_push(x.a, to) = k;
+    }
+  }
+  if (any) {
+    const numbers none = {0};
+    const func made = func_new(p, f->name, f->where);
+    x.b = builder_at(p, made);
+    for (u32 k = 0; k < f->nparams; k++) x.map[k + 1] = pass_param_like(p, made, f, k);
+    for (u32 k = 0, t = 0; k < x.n; k++) {
+      if (spans) t = pass_tasks_move(p, t, k, func_get(p, made)->body.n);
+      put_fetches(&x, &of[k + 1], k + 1);
+      if (!x.dead[k] && !split[k]) put(&x, k, &none);
+    }
+    put_fetches(&x, &of[x.n + 1], x.n + 1);
+    value *ret = NEWN(x.a, value, f->rets.n + 1);
+    for (u32 r = 0; r < f->rets.n; r++) {
+      const sym name = val(f, f->rets.v[r])->name;
+      ret[r] = x.map[x.root[f->rets.v[r]]];
+      if (*sym_str(p->c, name)) value_name(p, made, ret[r], name);
+    }
+    func_return(p, made, ret, f->rets.n);
+    if (spans) p->tasks_of = func_get(p, made)->body.n;
+    pass_replace(p, p->main, made);
+  }
+  arena_free(x.a);
+}
+
 // ---- which calls become their bodies ----------------------------------------------------------------------------
 static bool copies(const func_info *f) {
   for (u32 k = 0; k < f->body.n; k++)
@@ -579,5 +645,6 @@ void pass_prefetch(prog *p, u32 ahead) {
     any |= which[k] = f->body.v[k].op == OP_call && !works(p, &f->body.v[k]);
   if (any) pass_inline_calls(p, which);
   arena_free(a);
+  split_fetches(p);
   move_copies(p, ahead);
 }
