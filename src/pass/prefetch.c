@@ -539,11 +539,13 @@ static void move_copies(prog *p, u32 ahead) {
 }
 
 // ---- copies for several ---------------------------------------------------------------------------------------
-// Is it a fetch of what several instructions read first? What a backward carries on to a W is fetched in one go.
+// Is it a fetch of what several instructions read first? What a backward carries on to a W is fetched in one go. What an update
+// on the host has made may come so, for a layer.
 static bool is_for_several(const mover *x, u32 k) {
   const instr *i = &x->f->body.v[k];
   u32 reader = 0;
-  for (u32 r = 0; r < i->nres && goes_to(x, k, "device"); r++) {
+  if (!goes_to(x, k, "device") || i->flags & INSTR_UPDATE) return false;
+  for (u32 r = 0; r < i->nres; r++) {
     const u32 own = x->read[i->res + r];
     if (reader && own && own != reader) return true;
     if (own) reader = own;
