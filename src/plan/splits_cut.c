@@ -1,6 +1,6 @@
 // splits_cut.c - the dynamic program over cuts (splits.h): operators in order, the states of the tensors that are still
 // needed, and for each combination the points that nothing beats in time and memory.
-#include "plan/splits_live.h"
+#include "plan/splits_kinds.h"
 #include <stdlib.h>
 
 typedef struct {
@@ -9,24 +9,32 @@ typedef struct {
   u16 option;
 } point;
 typedef struct {
-  const live *of;  // by slot
-  const u16 *held; // by tie or named operator that is held: option + 1
-  u64 hash;        // of both
+  const u32 *kind; // by slot
+  u32 held;        // number of what is held
+  u64 hash;        // of kinds
   i64 least;       // time of the fastest point
   VEC(u32) front;  // points
 } state;
+// An operator's operand or result, or a tensor that ends: where it lies.
+typedef struct {
+  u32 slot, gap, tensor;
+} visit;
+typedef struct {
+  visit *read, *made, *end;
+  u32 nend;
+  u32 *touched, ntouched; // slots of all, each once
+} visits;
 typedef struct {
   const splits_problem *p, *given; // p: with weights folded into options
   const bool *const *never;        // by operator and option: there is no way
   arena *a, *now, *next;           // next: of the cut that is made
   splits_limits most;
-  u32 *last;               // by tensor: number of the operator that reads it last, + 1; 0: none
-  u32 *slot;               // by tensor: among those that are live; ~0: not
-  u32 *owner;              // by slot: the tensor that lies there
-  u32 *touched, *ntouched; // by operator: slots of its tensors, each once, at `first[operator]`
-  u32 *first;
-  splits_readers readers;
-  u32 *hold; // by operator: slot of what is held of it + 1; 0: nothing
+  u32 *last;      // by tensor: number of the operator that reads it last, + 1; 0: none
+  u32 *slot;      // by tensor: among those that are live; ~0: not
+  u32 *gap;       // by slot: where its tensor is
+  visits *visits; // by operator
+  splits_kinds kinds;
+  u32 *hold; // by operator: place of what is held of it + 1; 0: nothing
   u32 nslots, nheld;
   u64 steps;        // taken
   bool *last_of;    // by operator: nobody asks for its option after it
@@ -34,7 +42,8 @@ typedef struct {
   i64 *bound_of;    // ... nor, by option of the first operator, above this one; NULL: not known
   VEC(point) points;
   VEC(state) cut, made;
-  hmap seen;
+  hmap seen, seen_held;
+  VEC(const u16 *) held; // by number: by tie or named operator that is held: option + 1
   splits_solution *out;
 } solver;
 
@@ -86,37 +95,33 @@ static void thin(solver *s, state *x) {
 }
 
 // ---- cuts ------------------------------------------------------------------------------------------------
-// What a slot, or what is held, adds to the hash of a state: the sum changes with what an operator touches.
-static u64 part_hash(u32 slot, const void *of, size_t n) {
-  u64 x = 0;
-  memcpy(&x, of, n);
-  x = (x ^ (u64)(slot + 1) * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+// What a slot adds to the hash of a state: the sum changes with what an operator touches.
+static u64 slot_hash(u32 slot, u32 kind) {
+  u64 x = ((u64)slot << 32 | kind) * 0xff51afd7ed558ccdu;
   x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53u;
   return x ^ x >> 29;
 }
-static u64 slot_hash(u32 slot, const live *l) {
-  static_assert(sizeof *l == sizeof(u64), "hashed as one number");
-  return part_hash(slot, l, sizeof *l);
-}
-static u64 held_hash(u32 h, u16 option) { return part_hash(~h, &option, sizeof option); }
 
-static u64 hash_of(const solver *s, const live *of, const u16 *held) {
-  u64 h = 0;
-  for (u32 i = 0; i < s->nslots; i++) h += slot_hash(i, &of[i]);
-  for (u32 i = 0; i < s->nheld; i++) h += held_hash(i, held[i]);
-  return h;
+static u32 held_of(solver *s, const u16 *held) {
+  const size_t bytes = sizeof *held * s->nheld;
+  const u64 h = hash_bytes(held, bytes, 0);
+  for (u32 it = 0, k; hmap_next(&s->seen_held, h, &it, &k);)
+    if (!memcmp(s->held.v[k], held, bytes)) return k;
+  hmap_add(s->a, &s->seen_held, h, s->held.n);
+  *vec_push(s->a, &s->held) = arena_dup(s->a, held, bytes + 1);
+  return s->held.n - 1;
 }
 
-static state *state_of(solver *s, const live *of, const u16 *held, u64 h) {
+static state *state_of(solver *s, const u32 *kind, u32 held, u64 hash) {
+  const u64 h = hash + slot_hash(s->nslots, held);
   for (u32 it = 0, k; hmap_next(&s->seen, h, &it, &k);)
-    if (!memcmp(s->made.v[k].of, of, sizeof *of * s->nslots) &&
-        !memcmp(s->made.v[k].held, held, sizeof *held * s->nheld))
+    if (s->made.v[k].held == held && !memcmp(s->made.v[k].kind, kind, sizeof *kind * s->nslots))
       return &s->made.v[k];
   hmap_add(s->next, &s->seen, h, s->made.n);
   state *x = vec_push(s->next, &s->made);
-  *x = (state){.of = arena_dup(s->next, of, sizeof *of * s->nslots + 1),
-               .held = arena_dup(s->next, held, sizeof *held * s->nheld + 1),
-               .hash = h,
+  *x = (state){.kind = arena_dup(s->next, kind, sizeof *kind * s->nslots + 1),
+               .held = held,
+               .hash = hash,
                .least = INT64_MAX};
   return x;
 }
@@ -129,17 +134,16 @@ static i64 cost_of(const solver *s, i64 time_ps, i64 bytes) {
 // Where one point is kept for every state.
 static void drop_beaten(solver *s, u32 op) {
   const splits_op *x = &s->p->op[op];
-  for (u32 k = 0; k < x->nopd + x->nres; k++) {
-    const u32 t = k < x->nopd ? x->opd[k] : x->res[k - x->nopd];
-    s->owner[s->slot[t]] = t;
-  }
+  const visits *at = &s->visits[op];
+  for (u32 k = 0; k < x->nopd; k++) s->gap[at->read[k].slot] = at->read[k].gap + 1;
+  for (u32 k = 0; k < x->nres; k++) s->gap[at->made[k].slot] = at->made[k].gap;
   const u32 n = s->made.n;
   if (!s->most.fastest || n < BEATEN_FROM) return;
   arena *tmp = arena_new();
-  const splits_cut c = {s->p, &s->readers, op, s->nslots, s->nheld, s->owner, s->most.ps_per_byte};
+  const splits_cut c = {&s->kinds, s->nslots, s->gap};
   splits_reached *v = NEWN(tmp, splits_reached, n);
   for (u32 i = 0; i < n; i++)
-    v[i] = (splits_reached){s->made.v[i].of, s->made.v[i].held, s->made.v[i].least, false};
+    v[i] = (splits_reached){s->made.v[i].kind, s->made.v[i].held, s->made.v[i].least, false};
   splits_find_beaten(tmp, &c, v, n);
   u32 k = 0;
   for (u32 i = 0; i < n; i++)
@@ -163,37 +167,50 @@ static void cut_down(solver *s) {
   s->made.n = k;
 }
 
+// What becomes of the tensors of an operator.
+static step pass_tensors(solver *s, u32 op, u32 option, u32 *kind) {
+  const splits_op *x = &s->p->op[op];
+  const visits *at = &s->visits[op];
+  step c = {x->option[option].time_ps, x->option[option].bytes, true};
+  for (u32 k = 0; k < x->nopd + x->nres + at->nend && c.possible; k++) {
+    const bool reads = k < x->nopd, makes = !reads && k < x->nopd + x->nres;
+    const visit *y = reads ? &at->read[k] : makes ? &at->made[k - x->nopd] : &at->end[k - x->nopd - x->nres];
+    const splits_passed *z = makes ? splits_make(&s->kinds, y->tensor, option)
+                                   : splits_pass(&s->kinds, y->gap, kind[y->slot], reads ? option : 0);
+    c.time_ps += z->time_ps, c.bytes += z->bytes, c.possible = z->possible;
+    kind[y->slot] = z->kind;
+  }
+  return c;
+}
+
 // All states of the cut, with one option of the operator.
-static void extend(solver *s, u32 op, const state *from, u32 option, live *of, u16 *held) {
-  const splits_problem *p = s->p;
-  const splits_op *x = &p->op[op];
+static void extend(solver *s, u32 op, const state *from, u32 option, u32 *kind, u16 *held) {
+  const splits_op *x = &s->p->op[op];
   const splits_option *o = &x->option[option];
-  const u32 h = s->hold[op], *touched = s->touched + s->first[op], n = s->ntouched[op];
+  const visits *at = &s->visits[op];
+  const u32 h = s->hold[op];
+  const u16 *had = s->held.v[from->held];
   s->steps++;
   if (s->never[op][option]) return;
-  if (h && x->tie && from->held[h - 1] && from->held[h - 1] != option + 1) return;
+  if (h && x->tie && had[h - 1] && had[h - 1] != option + 1) return;
   if (from->least + cost_of(s, o->time_ps, o->bytes) + s->rest[op + 1] > s->bound) return;
-  memcpy(of, from->of, sizeof *of * s->nslots);
-  memcpy(held, from->held, sizeof *held * s->nheld);
-  step c = splits_take(p, op, o, of, s->slot);
-  for (u32 k = 0; k < x->nopd + x->nres; k++) {
-    const u32 t = k < x->nopd ? x->opd[k] : x->res[k - x->nopd];
-    live *l = &of[s->slot[t]];
-    if (s->last[t] > op + 1 || l->made == LIES_NONE) continue;
-    splits_end(&p->tensor[t], l, &c);
-    *l = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
-  }
+  memcpy(kind, from->kind, sizeof *kind * s->nslots);
+  step c = pass_tensors(s, op, option, kind);
   if (!c.possible) return;
   c.time_ps = cost_of(s, c.time_ps, c.bytes);
-  if (h) held[h - 1] = (u16)(option + 1);
-  if (s->last_of[op]) held[h - 1] = 0;
-  const i64 bound = s->bound_of && held[0] ? MIN(s->bound, s->bound_of[held[0] - 1]) : s->bound;
+  u32 now = from->held;
+  if (h) {
+    memcpy(held, had, sizeof *held * s->nheld);
+    held[h - 1] = s->last_of[op] ? 0 : (u16)(option + 1);
+    now = held_of(s, held), had = held;
+  }
+  const i64 bound = s->bound_of && had[0] ? MIN(s->bound, s->bound_of[had[0] - 1]) : s->bound;
   if (from->least + c.time_ps + s->rest[op + 1] > bound) return;
   u64 hash = from->hash;
-  for (u32 k = 0; k < n; k++)
-    hash += slot_hash(touched[k], &of[touched[k]]) - slot_hash(touched[k], &from->of[touched[k]]);
-  if (h) hash += held_hash(h - 1, held[h - 1]) - held_hash(h - 1, from->held[h - 1]);
-  state *to = state_of(s, of, held, hash);
+  for (u32 k = 0; k < at->ntouched; k++)
+    hash += slot_hash(at->touched[k], kind[at->touched[k]]) -
+            slot_hash(at->touched[k], from->kind[at->touched[k]]);
+  state *to = state_of(s, kind, now, hash);
   for (u32 i = 0; i < from->front.n; i++) {
     const point *q = &s->points.v[from->front.v[i]];
     if (q->time_ps + c.time_ps + s->rest[op + 1] > bound) continue;
@@ -201,23 +218,34 @@ static void extend(solver *s, u32 op, const state *from, u32 option, live *of, u
   }
 }
 
-static void find_touched(solver *s) {
+static void touch(visits *at, u32 slot) {
+  for (u32 j = 0; j < at->ntouched; j++)
+    if (at->touched[j] == slot) return;
+  at->touched[at->ntouched++] = slot;
+}
+
+static void find_visits(solver *s) {
   const splits_problem *p = s->p;
-  u32 n = 0;
-  for (u32 i = 0; i < p->nops; i++) n += p->op[i].nopd + p->op[i].nres;
-  s->touched = NEWN(s->a, u32, n + 1);
-  s->ntouched = ZNEWN(s->a, u32, p->nops + 1), s->first = ZNEWN(s->a, u32, p->nops + 1);
-  n = 0;
+  const splits_readers *r = &s->kinds.readers;
+  s->visits = ZNEWN(s->a, visits, p->nops + 1);
   for (u32 i = 0; i < p->nops; i++) {
     const splits_op *x = &p->op[i];
-    s->first[i] = n;
-    for (u32 k = 0; k < x->nopd + x->nres; k++) {
-      const u32 slot = s->slot[k < x->nopd ? x->opd[k] : x->res[k - x->nopd]];
-      bool again = false;
-      for (u32 j = s->first[i]; j < n; j++) again |= s->touched[j] == slot;
-      if (!again) s->touched[n++] = slot;
+    visits *at = &s->visits[i];
+    at->read = NEWN(s->a, visit, x->nopd + 1), at->made = NEWN(s->a, visit, x->nres + 1);
+    at->end = NEWN(s->a, visit, x->nopd + x->nres + 1), at->touched = NEWN(s->a, u32, x->nopd + x->nres + 1);
+  }
+  for (u32 t = 0; t < p->ntensors; t++) {
+    const u32 slot = s->slot[t];
+    for (u32 q = r->begin[t]; q < r->begin[t + 1]; q++)
+      s->visits[r->reader[q]].read[r->operand[q]] = (visit){slot, q + t, t},
+      touch(&s->visits[r->reader[q]], slot);
+    if (r->maker[t]) {
+      visits *at = &s->visits[r->maker[t] - 1];
+      at->made[r->result[t]] = (visit){slot, r->begin[t] + t, t}, touch(at, slot);
     }
-    s->ntouched[i] = n - s->first[i];
+    if (!s->last[t]) continue;
+    visits *at = &s->visits[s->last[t] - 1];
+    at->end[at->nend++] = (visit){slot, r->begin[t + 1] + t, t};
   }
 }
 
@@ -279,14 +307,13 @@ static void tell(solver *s, arena *a) {
 // One pass over all operators.
 static bool pass(solver *s, arena *a) {
   const splits_problem *p = s->p;
-  live *of = NEWN(s->a, live, s->nslots + 1);
+  u32 *kind = ZNEWN(s->a, u32, s->nslots + 1);
   u16 *held = ZNEWN(s->a, u16, s->nheld + 1);
-  for (u32 i = 0; i < s->nslots; i++) of[i] = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
   memset(&s->made, 0, sizeof s->made), memset(&s->seen, 0, sizeof s->seen);
   s->points.n = 0;
   *vec_push(s->a, &s->points) = (point){0};
   s->now = s->next = arena_new();
-  state *first = state_of(s, of, held, hash_of(s, of, held));
+  state *first = state_of(s, kind, held_of(s, held), 0);
   assert(first); // there is room for one
   *vec_push(s->next, &first->front) = 0, first->least = 0;
   s->cut.v = s->made.v, s->cut.n = s->made.n;
@@ -294,7 +321,7 @@ static bool pass(solver *s, arena *a) {
     s->next = arena_new();
     memset(&s->made, 0, sizeof s->made), memset(&s->seen, 0, sizeof s->seen);
     for (u32 i = 0; i < s->cut.n; i++)
-      for (u32 k = 0; k < p->op[op].noptions; k++) extend(s, op, &s->cut.v[i], k, of, held);
+      for (u32 k = 0; k < p->op[op].noptions; k++) extend(s, op, &s->cut.v[i], k, kind, held);
     s->out->states += s->made.n;
     if (s->steps > s->most.steps) s->most.states = MIN(s->most.states, BEAM);
     drop_beaten(s, op);
@@ -374,9 +401,9 @@ bool splits_solve(arena *a, const splits_problem *p, const splits_limits *limits
   s.hold = ZNEWN(s.a, u32, p->nops + 1);
   if (s.most.most_ps && s.most.fastest && s.most.ps_per_byte == 0) s.bound = s.most.most_ps;
   make_slots(&s);
-  find_touched(&s);
-  s.owner = ZNEWN(s.a, u32, s.nslots + 1);
-  splits_readers_of(s.a, p, &s.readers);
+  splits_kinds_of(s.a, p, s.most.ps_per_byte, &s.kinds);
+  find_visits(&s);
+  s.gap = ZNEWN(s.a, u32, s.nslots + 1);
   find_rest(&s), find_last(&s);
   if (s.most.fastest && p->nops > BEAM_FROM) { // some solution first: what is slower in part is not looked at
     const u32 states = s.most.states;

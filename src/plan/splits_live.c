@@ -54,33 +54,19 @@ void splits_end(const splits_tensor *t, const live *x, step *s) {
     s->time_ps += way(t, x->grad, x->back, s);
 }
 
-static live begin_tensor(const splits_tensor *t, const splits_option *o, u32 result, step *s) {
+live splits_begin(const splits_tensor *t, const splits_option *o, u32 result, step *s) {
   const u8 made = o->made[result], back = o->grads_come ? LIES_SUM : made == LIES_SUM ? LIES_WHOLE : made;
   if (made != LIES_NONE && made != LIES_SUM) s->bytes += kept(t, made);
   return (live){.made = made, .base = made, .grad = LIES_NONE, .back = back};
 }
 
-// An operand is read, forward and backward, and its gradient comes back.
-static inline void read_once(const splits_problem *p, const splits_tensor *t, live *l, const splits_op *x,
-                             u32 k, const splits_option *o, step *s) {
-  if (o->as_comes && l->made != LIES_NONE && (l->made != o->need[k] || l->base != o->need[k]))
-    s->possible = false;
-  read_forward(p, t, l, o->need[k], s);
-  if (x->again && x->again[k]) read_backward(t, l, o->need[k], s);
-  if (t->gradient && o->grad[k] != LIES_NONE) add_gradient(t, l, o->grad[k], s);
-}
-
 void splits_read(const splits_problem *p, const splits_tensor *t, live *l, const splits_op *x, u32 operand,
                  const splits_option *o, step *s) {
-  read_once(p, t, l, x, operand, o, s);
-}
-
-step splits_take(const splits_problem *p, u32 op, const splits_option *o, live *of, const u32 *slot) {
-  const splits_op *x = &p->op[op];
-  step s = {o->time_ps, o->bytes, true};
-  for (u32 k = 0; k < x->nopd; k++) read_once(p, &p->tensor[x->opd[k]], &of[slot[x->opd[k]]], x, k, o, &s);
-  for (u32 k = 0; k < x->nres; k++) of[slot[x->res[k]]] = begin_tensor(&p->tensor[x->res[k]], o, k, &s);
-  return s;
+  const u32 need = o->need[operand], grad = o->grad[operand];
+  if (o->as_comes && l->made != LIES_NONE && (l->made != need || l->base != need)) s->possible = false;
+  read_forward(p, t, l, need, s);
+  if (x->again && x->again[operand]) read_backward(t, l, need, s);
+  if (t->gradient && grad != LIES_NONE) add_gradient(t, l, grad, s);
 }
 
 void splits_readers_of(arena *a, const splits_problem *p, splits_readers *out) {
@@ -113,11 +99,11 @@ step splits_tensor_cost(const splits_problem *p, const splits_readers *r, u32 te
   live l = {.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
   if (r->maker[tensor]) {
     const u32 i = r->maker[tensor] - 1;
-    l = begin_tensor(t, &p->op[i].option[option[i]], r->result[tensor], &s);
+    l = splits_begin(t, &p->op[i].option[option[i]], r->result[tensor], &s);
   }
   for (u32 q = r->begin[tensor]; q < r->begin[tensor + 1]; q++) {
     const u32 i = r->reader[q];
-    read_once(p, t, &l, &p->op[i], r->operand[q], &p->op[i].option[option[i]], &s);
+    splits_read(p, t, &l, &p->op[i], r->operand[q], &p->op[i].option[option[i]], &s);
   }
   if (l.made != LIES_NONE) splits_end(t, &l, &s);
   return s;
@@ -188,16 +174,24 @@ i64 splits_slack(const splits_problem *p, double ps_per_byte) {
   return slack;
 }
 
+// One operator with one option, on the live tensors.
+static step take(const splits_problem *p, u32 op, const splits_option *o, live *of) {
+  const splits_op *x = &p->op[op];
+  step s = {o->time_ps, o->bytes, true};
+  for (u32 k = 0; k < x->nopd; k++) splits_read(p, &p->tensor[x->opd[k]], &of[x->opd[k]], x, k, o, &s);
+  for (u32 k = 0; k < x->nres; k++) of[x->res[k]] = splits_begin(&p->tensor[x->res[k]], o, k, &s);
+  return s;
+}
+
 bool splits_price(const splits_problem *p, const u16 *option, i64 *time_ps, i64 *bytes) {
   arena *a = arena_new();
   live *of = NEWN(a, live, p->ntensors + 1);
-  u32 *slot = NEWN(a, u32, p->ntensors + 1);
   bool ok = true;
   *time_ps = *bytes = 0;
   for (u32 t = 0; t < p->ntensors; t++)
-    slot[t] = t, of[t] = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
+    of[t] = (live){.made = LIES_NONE, .base = LIES_NONE, .grad = LIES_NONE};
   for (u32 i = 0; i < p->nops && ok; i++) {
-    const step s = splits_take(p, i, &p->op[i].option[option[i]], of, slot);
+    const step s = take(p, i, &p->op[i].option[option[i]], of);
     *time_ps += s.time_ps, *bytes += s.bytes, ok = s.possible;
   }
   for (u32 t = 0; t < p->ntensors && ok; t++) {

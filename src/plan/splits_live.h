@@ -1,5 +1,5 @@
 // splits_live.h - what one tensor and one operator cost in an assignment, step by step: what both solvers of splits.h are made
-// of. Private to splits_*.c.
+// of (the dynamic program by splits_kinds.h). Private to splits_*.c.
 #ifndef HEDDLE_PLAN_SPLITS_LIVE_H
 #define HEDDLE_PLAN_SPLITS_LIVE_H
 #include "plan/splits.h"
@@ -16,9 +16,9 @@ typedef struct {
   bool possible;
 } step;
 
-// One operator with one option, on the live tensors (by tensor's slot).
-step splits_take(const splits_problem *p, u32 op, const splits_option *o, live *of, const u32 *slot);
-// An operand alone is read, forward and backward, and its gradient comes back.
+// A result is made with an option of its operator.
+live splits_begin(const splits_tensor *t, const splits_option *o, u32 result, step *s);
+// An operand is read, forward and backward, and its gradient comes back.
 void splits_read(const splits_problem *p, const splits_tensor *t, live *l, const splits_op *x, u32 operand,
                  const splits_option *o, step *s);
 void splits_end(const splits_tensor *t, const live *x, step *s); // after the last reader
@@ -40,23 +40,6 @@ typedef struct {
   const bool *const *never; // [operator][option]: there is no way for such a weight
 } splits_folded;
 void splits_fold(arena *a, const splits_problem *p, const splits_readers *r, splits_folded *out);
-
-// ---- states that are beaten (splits_beaten.c) -----------------------------------------------------------------
-// Operators up to `op` have been; `tensor` is the one that lies in a slot.
-typedef struct {
-  const splits_problem *p;
-  const splits_readers *readers;
-  u32 op, nslots, nheld;
-  const u32 *tensor;
-  double ps_per_byte;
-} splits_cut;
-typedef struct {
-  const live *of;  // by slot
-  const u16 *held; // options that later operators or the solution ask for
-  i64 cost;        // of the fastest way here
-  bool beaten;     // no fastest solution with the same held options goes through it
-} splits_reached;
-void splits_find_beaten(arena *a, const splits_cut *c, splits_reached *v, u32 n);
 
 // What a tensor between a named operator and the others costs at most to be in another state: with that more than the
 // fastest solution, one with other named options is beaten by the fastest and conversions.
