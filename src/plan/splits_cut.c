@@ -140,7 +140,7 @@ static void drop_beaten(solver *s, u32 op) {
   const u32 n = s->made.n;
   if (!s->most.fastest || n < BEATEN_FROM) return;
   arena *tmp = arena_new();
-  const splits_cut c = {&s->kinds, s->nslots, s->gap};
+  const splits_cut c = {&s->kinds, s->nslots, s->held.n, s->gap};
   splits_reached *v = NEWN(tmp, splits_reached, n);
   for (u32 i = 0; i < n; i++)
     v[i] = (splits_reached){s->made.v[i].kind, s->made.v[i].held, s->made.v[i].least, false};
@@ -152,18 +152,39 @@ static void drop_beaten(solver *s, u32 op) {
   arena_free(tmp);
 }
 
+// Number k, from 0, of n costs in order; they change places.
+static i64 ordered(i64 *v, u32 n, u32 k) {
+  for (u32 from = 0, end = n; end - from > 1;) {
+    const i64 mid = v[from + (end - from) / 2];
+    u32 below = from, above = end;
+    for (u32 i = from; i < above;) {
+      const i64 x = v[i];
+      if (x < mid)
+        v[i++] = v[below], v[below++] = x;
+      else if (x > mid)
+        v[i] = v[--above], v[above] = x;
+      else
+        i++;
+    }
+    if (k >= below && k < above) return mid;
+    if (k < below) end = below;
+    if (k >= above) from = above;
+  }
+  return v[k];
+}
+
 // More states than the limit: those that are reached fastest stay.
 static void cut_down(solver *s) {
   const u32 n = s->made.n, most = s->most.states;
   for (u32 i = 0; i < n; i++) thin(s, &s->made.v[i]);
   if (n <= most) return;
   s->out->exact = false;
-  i64 *best = NEWN(s->next, i64, n), *order = NEWN(s->next, i64, n);
-  for (u32 i = 0; i < n; i++) best[i] = order[i] = s->made.v[i].least;
-  qsort(order, n, sizeof *order, ascending_i64);
+  i64 *cost = NEWN(s->next, i64, n);
+  for (u32 i = 0; i < n; i++) cost[i] = s->made.v[i].least;
+  const i64 slowest = ordered(cost, n, most - 1);
   u32 k = 0;
   for (u32 i = 0; i < n && k < most; i++)
-    if (best[i] <= order[most - 1]) s->made.v[k++] = s->made.v[i];
+    if (s->made.v[i].least <= slowest) s->made.v[k++] = s->made.v[i];
   s->made.n = k;
 }
 

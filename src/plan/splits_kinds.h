@@ -52,15 +52,15 @@ static inline i64 splits_more(splits_kinds *k, u32 gap, u32 fast, u32 slow) {
 }
 
 // ---- states that are beaten (splits_beaten.c) -----------------------------------------------------------------
-// The states of a cut. By slot: the gap that its tensor is in.
+// The states of a cut.
 typedef struct {
   splits_kinds *kinds;
-  u32 nslots;
-  const u32 *gap;
+  u32 nslots, nheld;
+  const u32 *gap; // by slot: the one that its tensor is in
 } splits_cut;
 typedef struct {
   const u32 *kind; // by slot
-  u32 held;        // number of the options that later operators or the solution ask for
+  u32 held;        // number, below nheld, of the options that later operators or the solution ask for
   i64 cost;        // of the fastest way here
   bool beaten;     // no fastest solution with the same held options goes through it
 } splits_reached;
