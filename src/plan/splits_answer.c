@@ -179,5 +179,6 @@ splits_by_layer splits_layers(const splits_prices *x, const splits_terms *t, con
     } else
       l.kept[near[op]] += c.bytes / held;
   }
+  if (t->offload & OFFLOAD_ACTS) memset(l.kept, 0, sizeof *l.kept * (n + 2));
   return l;
 }

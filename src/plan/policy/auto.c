@@ -271,13 +271,16 @@ static splits_terms terms_of(splitter *x, const hybrid_opts *o, const splits_lim
                         .limits = limits};
 }
 
+// Time alone counts.
+static bool is_of_time(const splits_terms *t) { return t->limits.fastest && t->limits.ps_per_byte == 0; }
+
 // Do prices that were asked for one strategy hold for another one? Every choice counts but those of when tasks run and what is sent
 // (microbatches that are kept are compared), those of which layer is where, and where bytes do not count those of storage.
 static bool same_prices(const strategy *x, const splits_terms *xt, const strategy *y,
                         const splits_terms *yt) {
   static const choice_id where[] = {CHOICE_pp, CHOICE_v, CHOICE_layers},
                          storage[] = {CHOICE_zero, CHOICE_offload, CHOICE_prefetch, CHOICE_update};
-  const bool alone = xt->limits.fastest && xt->limits.ps_per_byte == 0;
+  const bool alone = is_of_time(xt);
   strategy z = *y;
   for (u32 k = 0; k < COUNT_OF(where); k++) z.of[where[k]] = x->of[where[k]];
   for (u32 k = 0; k < COUNT_OF(storage) && alone; k++) z.of[storage[k]] = x->of[storage[k]];
@@ -300,7 +303,9 @@ static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *
   if (!y) *vec_push(x->a, &x->known) = y = NEW(x->a, solved);
   *y = (solved){.s = o->s, .most_ps = most};
   const u32 before = diag_count(x->pl->src->c);
-  if (open_prices(x, o, t, &y->p)) y->answer = splits_sheets(&y->p);
+  splits_terms all = *t; // others ask for it that offload something else
+  if (is_of_time(t)) all.offload = 0;
+  if (open_prices(x, o, &all, &y->p)) y->answer = splits_sheets(&y->p);
   diag_truncate(x->pl->src->c, before);
   if (!y->answer && most) { // nothing of it is asked for again
     const splits_terms asked = y->p.t;

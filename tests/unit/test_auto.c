@@ -1,0 +1,133 @@
+// test_auto.c - what automatic plans count besides operators, which formulas say: bytes of weights under ZeRO and offload,
+// what ends a step, tasks of a pipeline, what is computed again.
+#include "cost/cost.h"
+#include "front/front.h"
+#include "plan/plan.h"
+#include "search/search.h"
+#include "sim/sim.h"
+#include "test.h"
+
+typedef struct {
+  ctx *c;
+  arena *a;
+  prog *src;
+  planner *pl;
+  cost_model *k;
+  splitter *x;
+  search_opts so;
+} bed;
+
+static bed open_bed(const char *model, const char *spec) {
+  bed b = {.c = ctx_new(), .a = arena_new()};
+  b.src = front_load(b.c, model, &(front_opts){.batch = 64, .t = DT_F16, .loss = true});
+  machine *m = machine_load(b.c, b.a, spec);
+  CHECK_MSG(b.src && m, "%s", diag_render(b.c, b.a));
+  REQUIRE(b.src && m);
+  b.pl = planner_new(b.src);
+  b.k = cost_model_new(b.c, b.a, m, NULL);
+  b.x = policy_auto_new(b.pl, true, &(auto_opts){.method = SPLITS_EXACT});
+  b.so = (search_opts){.train = true, .batch = 64, .optim = optim_default(OPTIM_ADAM), .top = 1};
+  return b;
+}
+
+static void close_bed(bed *b) {
+  policy_auto_free(b->x);
+  planner_free(b->pl);
+  prog_free(b->src);
+  arena_free(b->a);
+  ctx_free(b->c);
+}
+
+static hybrid_opts options(const bed *b, const char *line) {
+  strategy_set set = {0};
+  search_point at = {.s = strategy_default()};
+  REQUIRE(strategy_parse(b->c, b->a, line, &set));
+  for (u32 k = 0; k < CHOICE_COUNT; k++)
+    if (set.of[k].said && set.of[k].n) at.s.of[k] = set.of[k].v[0];
+  hybrid_opts h = search_hybrid(&b->so, &at);
+  h.k = b->k;
+  return h;
+}
+
+// The fastest split for one line of degrees.
+static auto_plan solve(const bed *b, const char *line) {
+  const hybrid_opts h = options(b, line);
+  auto_plan p = {0};
+  CHECK_MSG(policy_auto(b->x, b->a, &h, 0, NULL, &p), "%s: %s", line, diag_render(b->c, b->a));
+  return p;
+}
+
+enum { LAYERS = 8, WEIGHTS = LAYERS * 512 * 512 * 2 }; // bytes of the model's weights in f16
+
+// Adam in f16: of an element of a weight 2 bytes, its gradient 2, its states 12. ZeRO 1 deals out the states over data ranks, 2 gradients
+// too, 3 weights too. Gradients are summed by one all-reduce over the data ranks, which are tp apart; with ZeRO 2 half of it is for every
+// microbatch; with ZeRO 3 weights are gathered for every forward and backward.
+static void hold_zero(const bed *b, u32 dp, u32 pp, const u32 *rank) {
+  enum { MICRO = 4 };
+  auto_plan p[4];
+  for (u32 z = 0; z < COUNT_OF(p); z++)
+    p[z] = solve(b, arena_printf(b->a, "dp=%u tp=2 pp=%u mb=4 zero=%u recompute=none", dp, pp, z));
+  const i64 w = WEIGHTS / pp, dealt = w - w / dp;
+  CHECK_EQ_I64(p[0].bytes - p[1].bytes, 6 * dealt);
+  CHECK_EQ_I64(p[1].bytes - p[2].bytes, dealt);
+  CHECK_EQ_I64(p[2].bytes - p[3].bytes, dealt);
+  const i64 sum = cost_comm(b->k, OP_all_reduce, w, rank, dp, DT_F16);
+  CHECK(sum > 0);
+  CHECK_EQ_I64(p[2].time_ps - p[1].time_ps, sum / 2 * MICRO + sum / 2 - sum);
+  CHECK_EQ_I64(p[3].time_ps - p[2].time_ps, sum * MICRO);
+}
+
+TEST(zero_and_what_ends_a_step) {
+  bed b = open_bed("mlp-xs", "2x4 v100 nvlink=100GB/s ib=100Gb/s");
+  hold_zero(&b, 4, 1, (const u32[]){0, 2, 4, 6});
+  hold_zero(&b, 2, 2, (const u32[]){0, 2});
+  close_bed(&b);
+}
+
+// What is offloaded takes no bytes of a device, in whatever order strategies are asked; the step is as long.
+TEST(offloaded_bytes_are_not_counted) {
+  bed b = open_bed("mlp-xs", "2x4 v100 nvlink=100GB/s ib=100Gb/s");
+  const char *const word[] = {"none", "acts", "states", "grads", "params"};
+  auto_plan p[COUNT_OF(word)];
+  for (u32 k = 0; k < COUNT_OF(word); k++) {
+    p[k] = solve(&b, arena_printf(b.a, "dp=4 tp=2 pp=1 mb=2 zero=0 recompute=none offload=%s", word[k]));
+    CHECK_EQ_I64(p[k].time_ps, p[0].time_ps);
+  }
+  CHECK_EQ_I64(p[1].bytes, 8 * (i64)WEIGHTS);
+  CHECK(p[0].bytes > p[1].bytes);
+  CHECK_EQ_I64(p[0].bytes - p[2].bytes, 6 * (i64)WEIGHTS);
+  CHECK_EQ_I64(p[0].bytes - p[3].bytes, WEIGHTS);
+  CHECK_EQ_I64(p[0].bytes - p[4].bytes, WEIGHTS);
+  close_bed(&b);
+}
+
+// On one node the estimate is near what `heddle sim` says of the plan, and so are its bytes but for what single operators need besides.
+TEST(estimates_are_near_simulation) {
+  static const char *const line[] = {"dp=1 tp=4 pp=1 mb=1 zero=0 recompute=none",
+                                     "dp=1 tp=4 pp=1 mb=4 zero=0 recompute=none",
+                                     "dp=1 tp=4 pp=1 mb=2 zero=0 recompute=full",
+                                     "dp=1 tp=4 pp=1 mb=2 zero=0 recompute=selective",
+                                     "dp=2 tp=2 pp=1 mb=2 zero=1 recompute=none",
+                                     "dp=2 tp=2 pp=1 mb=2 zero=0 recompute=full",
+                                     "dp=1 tp=2 pp=2 mb=4 zero=0 recompute=none",
+                                     "dp=1 tp=2 pp=2 mb=8 zero=0 recompute=full",
+                                     "dp=1 tp=4 pp=1 mb=2 zero=0 recompute=none materialise=p2p"};
+  bed b = open_bed("gpt2:layers=4,hidden=1024,heads=16,vocab=8192", "1x4 a100");
+  for (u32 k = 0; k < COUNT_OF(line); k++) {
+    hybrid_opts h = options(&b, line[k]);
+    const auto_plan p = solve(&b, line[k]);
+    h.splits = &p.splits, h.s.layers = p.layers;
+    const plan *pn = policy_hybrid(b.pl, b.a, &h);
+    prog *d = pn ? plan_apply(b.pl, pn, b.k) : NULL;
+    sim_result r;
+    if (CHECK_MSG(d && sim_run(b.c, b.a, d, b.k, &(sim_opts){.mode = SIM_FOLDED, .steady = true}, &r),
+                  "%s: %s", line[k], diag_render(b.c, b.a))) {
+      CHECK_MSG(p.bytes > r.peak_bytes * 0.4 && p.bytes < r.peak_bytes, "%s: %lld bytes, %lld simulated",
+                line[k], (long long)p.bytes, (long long)r.peak_bytes);
+      CHECK_MSG(p.time_ps > r.period_ps * 0.95 && p.time_ps < r.period_ps * 1.05,
+                "%s: %lld ps, %lld simulated", line[k], (long long)p.time_ps, (long long)r.period_ps);
+    }
+    prog_free(d);
+  }
+  close_bed(&b);
+}
