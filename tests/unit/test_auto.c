@@ -122,7 +122,7 @@ TEST(order_of_strategies_changes_nothing) {
       "dp=2 tp=2 pp=1 mb=2 zero=0 recompute=full", "dp=2 tp=2 pp=1 mb=2 zero=0 recompute=none offload=acts",
       "dp=1 tp=2 pp=2 mb=4 zero=0 recompute=none", "dp=1 tp=2 pp=2 mb=4 zero=0 recompute=none schedule=gpipe",
       "dp=1 tp=2 pp=1 mb=4 zero=0 recompute=none", "dp=1 tp=4 pp=1 mb=4 zero=0 recompute=none"};
-  bed b = open_bed("mlp-xs", "1x4 a100");
+  bed b = open_bed("mlp-xs:hidden=4096,layers=3", "1x2 a100 + 1x2 v100 ib=100Gb/s"); // two ranks are faster than four
   for (u32 tight = 0; tight < 2; tight++) {
     for (u32 k = 0; k < COUNT_OF(line); k++) {
       hybrid_opts h = options(&b, line[k]);
@@ -137,6 +137,50 @@ TEST(order_of_strategies_changes_nothing) {
       CHECK_EQ_I64(p.splits.n, q.splits.n);
       policy_auto_free(fresh);
     }
+  }
+  close_bed(&b);
+}
+
+// A plan fits if its bytes do, of what there is or is said, less what is to be left.
+TEST(plans_fit_that_are_small_enough) {
+  static const char *const line[] = {"dp=2 tp=2 pp=1 mb=2 zero=0 recompute=none",
+                                     "dp=1 tp=2 pp=2 mb=4 zero=0 recompute=none",
+                                     "dp=1 tp=2 pp=2 mb=4 zero=0 recompute=none schedule=interlaced"};
+  bed b = open_bed("gpt2:layers=2,hidden=64,heads=4,vocab=1024", "1x4 a100");
+  const i64 usable = machine_kind_of(cost_model_machine(b.k), 0)->usable_bytes;
+  for (u32 k = 0; k < COUNT_OF(line); k++) {
+    hybrid_opts h = options(&b, line[k]);
+    const i64 bytes = solve(&b, line[k]).bytes;
+    auto_plan p;
+    for (i64 less = 0; less < 2; less++) {
+      h.memory_bytes = bytes - less, h.least_bytes = 0;
+      CHECK(policy_auto(b.x, b.a, &h, 0, NULL, &p) && p.fits == (p.bytes <= bytes - less));
+      h.memory_bytes = 0, h.least_bytes = usable - bytes + less;
+      CHECK(policy_auto(b.x, b.a, &h, 0, NULL, &p) && p.fits == (p.bytes <= bytes - less));
+    }
+  }
+  close_bed(&b);
+}
+
+static i64 zero3_end(const bed *b, i64 weights, i64 micro) {
+  const i64 sum = cost_comm(b->k, OP_all_reduce, weights, (const u32[]){0, 2, 4, 6}, 4, DT_F16);
+  return sum / 2 * micro + sum / 2 + sum * micro;
+}
+
+// Of what is slower nothing is told. What a step ends with counts, for weights that may all be split.
+TEST(what_is_slower_is_ruled_out) {
+  bed b = open_bed("mlp-xs", "2x4 v100 nvlink=100GB/s ib=100Gb/s");
+  const char *const line = "dp=4 tp=2 pp=1 mb=4 zero=3 recompute=none";
+  const hybrid_opts h = options(&b, line);
+  const i64 ps = solve(&b, line).time_ps, may = zero3_end(&b, WEIGHTS, 4) - zero3_end(&b, WEIGHTS / 2, 4);
+  for (u32 k = 0; k < 2; k++) {
+    splitter *fresh = policy_auto_new(b.pl, true, &(auto_opts){.method = SPLITS_EXACT});
+    auto_plan p;
+    bool out;
+    CHECK_EQ_I64(policy_auto(fresh, b.a, &h, k ? ps - may - ps / 1000 : ps, &out, &p), !k);
+    CHECK_EQ_I64(out, k);
+    CHECK(policy_auto_least(fresh, &h) <= ps);
+    policy_auto_free(fresh);
   }
   close_bed(&b);
 }

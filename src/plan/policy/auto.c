@@ -285,8 +285,8 @@ static bool same_prices(const strategy *x, const splits_terms *xt, const strateg
   for (u32 k = 0; k < COUNT_OF(where); k++) z.of[where[k]] = x->of[where[k]];
   for (u32 k = 0; k < COUNT_OF(storage) && alone; k++) z.of[storage[k]] = x->of[storage[k]];
   return strategy_same_but(x, &z, CHOICES_OF_LINE) && xt->ranks == yt->ranks && !xt->zero == !yt->zero &&
-         xt->wide == yt->wide && xt->limits.fastest == yt->limits.fastest &&
-         xt->limits.ps_per_byte == yt->limits.ps_per_byte && (alone || xt->held == yt->held);
+         xt->limits.fastest == yt->limits.fastest && xt->limits.ps_per_byte == yt->limits.ps_per_byte &&
+         (alone || xt->held == yt->held);
 }
 
 static bool open_prices(const splitter *x, const hybrid_opts *o, const splits_terms *t, splits_prices *p) {
