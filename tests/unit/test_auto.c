@@ -2,6 +2,7 @@
 // what ends a step, tasks of a pipeline, what is computed again.
 #include "cost/cost.h"
 #include "front/front.h"
+#include "ir/ir.h"
 #include "plan/plan.h"
 #include "search/search.h"
 #include "sim/sim.h"
@@ -17,9 +18,11 @@ typedef struct {
   search_opts so;
 } bed;
 
+// model: a name, or a program as text.
 static bed open_bed(const char *model, const char *spec) {
   bed b = {.c = ctx_new(), .a = arena_new()};
-  b.src = front_load(b.c, model, &(front_opts){.batch = 64, .t = DT_F16, .loss = true});
+  b.src = strchr(model, '{') ? ir_parse(b.c, sym_of(b.c, "text"), model, strlen(model))
+                             : front_load(b.c, model, &(front_opts){.batch = 64, .t = DT_F16, .loss = true});
   machine *m = machine_load(b.c, b.a, spec);
   CHECK_MSG(b.src && m, "%s", diag_render(b.c, b.a));
   REQUIRE(b.src && m);
@@ -122,7 +125,8 @@ TEST(order_of_strategies_changes_nothing) {
       "dp=2 tp=2 pp=1 mb=2 zero=0 recompute=full", "dp=2 tp=2 pp=1 mb=2 zero=0 recompute=none offload=acts",
       "dp=1 tp=2 pp=2 mb=4 zero=0 recompute=none", "dp=1 tp=2 pp=2 mb=4 zero=0 recompute=none schedule=gpipe",
       "dp=1 tp=2 pp=1 mb=4 zero=0 recompute=none", "dp=1 tp=4 pp=1 mb=4 zero=0 recompute=none"};
-  bed b = open_bed("mlp-xs:hidden=4096,layers=3", "1x2 a100 + 1x2 v100 ib=100Gb/s"); // two ranks are faster than four
+  bed b = open_bed("mlp-xs:hidden=4096,layers=3",
+                   "1x2 a100 + 1x2 v100 ib=100Gb/s"); // two ranks are faster than four
   for (u32 tight = 0; tight < 2; tight++) {
     for (u32 k = 0; k < COUNT_OF(line); k++) {
       hybrid_opts h = options(&b, line[k]);
@@ -159,6 +163,37 @@ TEST(plans_fit_that_are_small_enough) {
       CHECK(policy_auto(b.x, b.a, &h, 0, NULL, &p) && p.fits == (p.bytes <= bytes - less));
     }
   }
+  close_bed(&b);
+}
+
+// What is made to fit is the fastest of all assignments that fit, each priced by itself.
+TEST(the_fastest_that_fits) {
+  enum { MOST = 20000 };
+  static const char text[] =
+      "func @main(%x: f32[16384,1024], %w0: f32[1024,256] weight, %w1: f32[256,1024] weight, %w2: "
+      "f32[1024,512] weight) "
+      "-> (f32[]) {\n"
+      "  %v1 = matmul %x, %w0\n  %v2 = gelu %v1\n  %v3 = matmul %v2, %w1\n  %v4 = matmul %v3, %w2\n"
+      "  %loss = reduce_mean %v4 {keepdims=0}\n  return %loss\n}\n";
+  bed b = open_bed(text, "1x4 v100 nvlink=100GB/s");
+  hybrid_opts h = options(&b, "dp=1 tp=4 pp=1 mb=1 zero=0 recompute=none");
+  auto_plan *v = NEWN(b.a, auto_plan, MOST);
+  h.memory_bytes = -1;
+  const u32 n = policy_auto_few(b.x, b.a, &h, MOST, v);
+  u32 slower = 0;
+  i64 least = INT64_MAX;
+  for (u32 k = 0; k < n; k++) least = MIN(least, v[k].bytes);
+  CHECK(n > 100 && n < MOST && least < v[0].bytes);
+  for (i64 part = 0; part <= 16; part++) {
+    h.memory_bytes = least + (v[0].bytes - least) * part / 16;
+    auto_plan p;
+    u32 best = 0;
+    while (best + 1 < n && v[best].bytes > h.memory_bytes) best++;
+    CHECK(policy_auto_within(b.x, b.a, &h, &p) && p.fits && p.bytes <= h.memory_bytes);
+    CHECK_EQ_I64(p.time_ps, v[best].time_ps);
+    slower += p.time_ps > v[0].time_ps;
+  }
+  CHECK(slower > 8);
   close_bed(&b);
 }
 
