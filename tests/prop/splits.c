@@ -12,7 +12,8 @@ static u64 R;
 static i64 few(i64 n) { return (i64)(rng_next(&R) % (u64)n); }
 
 // ---- random problems ------------------------------------------------------------------------------------------
-enum { OPS = 8, TENSORS = 3 * OPS, STATES = 4, OPTIONS = 4, OPERANDS = 3 };
+// FEW: operators with several options each; the dynamic program goes over more than 9 twice.
+enum { FEW = 8, OPS = 12, TENSORS = 3 * OPS, STATES = 4, OPTIONS = 4, OPERANDS = 3 };
 typedef struct {
   splits_problem p;
   splits_op op[OPS];
@@ -41,7 +42,7 @@ static void make_tensor(problem *x, u32 t, bool weight) {
                                  .settle = weight ? x->settle[t] : NULL};
 }
 
-static void make_op(problem *x, u32 i, bool ties) {
+static void make_op(problem *x, u32 i, bool ties, u32 options) {
   splits_op *op = &x->op[i];
   const u32 made = x->p.ntensors; // of operators before
   op->nopd = 0, op->nres = 1 + (few(4) == 0);
@@ -57,7 +58,7 @@ static void make_op(problem *x, u32 i, bool ties) {
   }
   op->opd = x->opd[i], op->res = x->res[i], op->again = x->again[i], op->option = x->option[i];
   for (u32 k = 0; k < op->nopd; k++) x->again[i][k] = few(2);
-  op->noptions = 1 + (u32)few(OPTIONS - 1);
+  op->noptions = 1 + (u32)few(options);
   for (u32 o = 0; o < op->noptions; o++) {
     u8(*s)[OPERANDS] = x->state[i][o];
     for (u32 k = 0; k < op->nopd; k++) {
@@ -74,12 +75,21 @@ static void make_op(problem *x, u32 i, bool ties) {
   x->op[with].tie = op->tie = i + 1;
 }
 
-static void make_problem(problem *x) {
+// least .. most operators.
+static void make_ops(problem *x, u32 least, u32 most, u32 options) {
   memset(x, 0, sizeof *x);
   x->p = (splits_problem){.op = x->op, .tensor = x->tensor, .forwards = 1 + (u32)few(2)};
-  x->p.nops = 2 + (u32)few(OPS - 1);
+  x->p.nops = least + (u32)few(most - least + 1);
   const bool ties = few(2);
-  for (u32 i = 0; i < x->p.nops; i++) make_op(x, i, ties);
+  for (u32 i = 0; i < x->p.nops; i++) make_op(x, i, ties, options);
+}
+static void make_problem(problem *x) { make_ops(x, 2, FEW, OPTIONS - 1); }
+// One in three has more operators, and fewer options each.
+static void make_longer(problem *x) {
+  if (few(3))
+    make_problem(x);
+  else
+    make_ops(x, FEW + 2, OPS, 2);
 }
 
 // ---- costs, from the definition ---------------------------------------------------------------------------------
@@ -256,6 +266,92 @@ TEST(the_least_is_that_of_all_assignments) {
                    got, best))
       break;
   }
+}
+
+// A tensor at a named operator may be converted by whoever asks: so much more than the least is still of use.
+static i64 slack(const problem *x) {
+  i64 sum = 0;
+  for (u32 i = 0; i < x->p.nops; i++)
+    for (u32 k = 0; x->op[i].named && k < x->op[i].nopd + x->op[i].nres; k++) {
+      const splits_op *op = &x->op[i];
+      const splits_tensor *t = &x->tensor[k < op->nopd ? op->opd[k] : op->res[k - op->nopd]];
+      i64 most = 0;
+      for (u32 q = 0; q < t->nstates * t->nstates; q++) most = MAX(most, t->convert[q]);
+      sum += (x->p.forwards + 2) * most;
+    }
+  return sum;
+}
+
+// For every choice of named options that may be of use the least is told.
+TEST(named_options_have_their_least) {
+  static found all[1 << 14];
+  R = 15;
+  u32 told = 0;
+  for (u32 round = 0; round < test_cases(1500); round++) {
+    problem x;
+    make_longer(&x);
+    const u32 n = enumerate(&x, all);
+    if (!n) continue;
+    arena *a = arena_new();
+    splits_solution s;
+    if (!CHECK(splits_solve(a, &x.p, &(splits_limits){.fastest = true}, &s) && s.exact)) break;
+    i64 least = all[0].ps;
+    bool right = true;
+    for (u32 k = 0; k < n; k++) least = MIN(least, all[k].ps);
+    for (u32 k = 0; k < n; k++) {
+      bool there = all[k].ps > least + slack(&x);
+      for (u32 j = 0; j < s.n && !there; j++)
+        there = same_named(&x, s.v[j].option, all[k].pick) && s.v[j].time_ps <= all[k].ps;
+      right = right && there;
+    }
+    told += s.n > 1;
+    arena_free(a);
+    if (!CHECK_MSG(right, "round %u of seed 15", round)) break;
+  }
+  CHECK(!test_all_cases() || told > 300);
+}
+
+// What limits leave has its own cost, and is exact if it says so. A front of few points has the fastest and the smallest; `all` is all of it
+// or nothing.
+TEST(limits_say_what_they_leave) {
+  static found all[1 << 14];
+  R = 16;
+  u32 inexact = 0, exact = 0, none = 0;
+  for (u32 round = 0; round < test_cases(1500); round++) {
+    problem x;
+    make_longer(&x);
+    const u32 n = enumerate(&x, all);
+    if (!n) continue;
+    arena *a = arena_new();
+    splits_solution s, full;
+    i64 least = all[0].ps, bytes = all[0].bytes, got = INT64_MAX, small = INT64_MAX;
+    for (u32 k = 0; k < n; k++) least = MIN(least, all[k].ps), bytes = MIN(bytes, all[k].bytes);
+    if (!CHECK(splits_solve(a, &x.p, &(splits_limits){.points = 1 << 14}, &full))) break;
+    if (!CHECK(splits_solve(a, &x.p, &(splits_limits){.points = 2}, &s))) break;
+    for (u32 k = 0; k < s.n; k++) got = MIN(got, s.v[k].time_ps), small = MIN(small, s.v[k].bytes);
+    bool right = got == least && small == bytes && (!s.exact || s.n == full.n);
+    inexact += !s.exact;
+    const splits_limits thin = {.fastest = true, .states = 1 + (u32)few(3)};
+    if (splits_solve(a, &x.p, &thin, &s)) {
+      for (u32 k = 0; k < s.n; k++) {
+        found f = {0};
+        memcpy(f.pick, s.v[k].option, sizeof *f.pick * x.p.nops);
+        right = right && cost_of(&x, f.pick, &f.ps, &f.bytes) && f.ps == s.v[k].time_ps;
+      }
+      right = right && (!s.exact || s.v[0].time_ps == least);
+    } else
+      right = right && !s.exact;
+    inexact += !s.exact, exact += s.exact;
+    const splits_limits whole = {.points = 2, .steps = 1 + (u64)few(40), .all = true};
+    if (splits_solve(a, &x.p, &whole, &s))
+      right = right && s.exact && s.n == full.n;
+    else
+      none++;
+    arena_free(a);
+    if (!CHECK_MSG(right, "round %u of seed 16", round)) break;
+  }
+  CHECK_MSG(!test_all_cases() || (inexact > 300 && exact > 100 && none > 300), "%u %u %u", inexact, exact,
+            none);
 }
 
 // ---- the stochastic solver --------------------------------------------------------------------------------------
