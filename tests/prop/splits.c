@@ -354,6 +354,56 @@ TEST(limits_say_what_they_leave) {
             none);
 }
 
+// Several tensors at once, each made by one operator and read by another: so many states that they are compared with the fastest all at once.
+// The least is the sum of the least of each.
+TEST(wide_cuts_have_the_least_of_each) {
+  enum { WIDE = 6 };
+  R = 17;
+  for (u32 round = 0; round < test_cases(60); round++) {
+    problem x = {.p = {.nops = 2 * WIDE, .ntensors = WIDE, .forwards = 1 + (u32)few(2)}};
+    const double price = few(2) ? 0 : (double)few(100) / 16;
+    const i64 far = 1 + few(400);
+    double least = 0, got = INFINITY;
+    x.p.op = x.op, x.p.tensor = x.tensor;
+    for (u32 t = 0; t < WIDE; t++) {
+      double best = INFINITY;
+      for (u32 q = 0; q < STATES * STATES; q++) x.convert[t][q] = q % (STATES + 1) ? few(far) : 0;
+      for (u32 q = 0; q < STATES; q++) x.bytes[t][q] = few(20);
+      x.tensor[t] = (splits_tensor){.nstates = STATES, .convert = x.convert[t], .bytes = x.bytes[t]};
+      x.opd[WIDE + t][0] = x.res[t][0] = t;
+      x.op[t] = (splits_op){.nres = 1, .noptions = STATES, .res = x.res[t], .option = x.option[t]};
+      x.op[WIDE + t] = (splits_op){.nopd = 1,
+                                   .noptions = STATES,
+                                   .opd = x.opd[WIDE + t],
+                                   .again = x.again[WIDE + t],
+                                   .option = x.option[WIDE + t]};
+      for (u32 i = t; i < 2 * WIDE; i += WIDE)
+        for (u32 o = 0; o < STATES; o++) {
+          u8(*y)[OPERANDS] = x.state[i][o];
+          y[0][0] = y[2][0] = (u8)o, y[1][0] = LIES_NONE;
+          x.option[i][o] = (splits_option){.time_ps = few(100), .need = y[0], .grad = y[1], .made = y[2]};
+        }
+      for (u32 i = 0; i < STATES; i++)
+        for (u32 j = 0; j < STATES; j++) {
+          u16 pick[OPS] = {0};
+          i64 ps = x.option[t][i].time_ps + x.option[WIDE + t][j].time_ps, bytes = 0;
+          pick[t] = (u16)i, pick[WIDE + t] = (u16)j;
+          if (cost_of_tensor(&x, t, pick, &ps, &bytes)) best = fmin(best, (double)ps + price * (double)bytes);
+        }
+      least += best;
+    }
+    arena *a = arena_new();
+    splits_solution s;
+    if (!CHECK(splits_solve(a, &x.p, &(splits_limits){.fastest = true, .ps_per_byte = price}, &s) && s.exact))
+      break;
+    for (u32 k = 0; k < s.n; k++) got = fmin(got, (double)s.v[k].time_ps + price * (double)s.v[k].bytes);
+    arena_free(a);
+    if (!CHECK_MSG(got <= least + (price > 0 ? 2 * WIDE : 0) && got >= least - 1e-6,
+                   "round %u of seed 17: %g, %g", round, got, least))
+      break;
+  }
+}
+
 // ---- the stochastic solver --------------------------------------------------------------------------------------
 // Of all changes that were accepted: has every one the cost that the definition gives it?
 typedef struct {
