@@ -71,6 +71,7 @@ static void hold_zero(const bed *b, u32 dp, u32 pp, const u32 *rank) {
   for (u32 z = 0; z < COUNT_OF(p); z++)
     p[z] = solve(b, arena_printf(b->a, "dp=%u tp=2 pp=%u mb=4 zero=%u recompute=none", dp, pp, z));
   const i64 w = WEIGHTS / pp, dealt = w - w / dp;
+  CHECK(p[1].time_ps < p[0].time_ps); // an update of what a data rank has
   CHECK_EQ_I64(p[0].bytes - p[1].bytes, 6 * dealt);
   CHECK_EQ_I64(p[1].bytes - p[2].bytes, dealt);
   CHECK_EQ_I64(p[2].bytes - p[3].bytes, dealt);
@@ -245,6 +246,7 @@ TEST(estimates_are_near_simulation) {
                                      "dp=1 tp=4 pp=1 mb=2 zero=0 recompute=full",
                                      "dp=1 tp=4 pp=1 mb=2 zero=0 recompute=selective",
                                      "dp=2 tp=2 pp=1 mb=2 zero=1 recompute=none",
+                                     "dp=2 tp=2 pp=1 mb=2 zero=2 recompute=none",
                                      "dp=2 tp=2 pp=1 mb=2 zero=0 recompute=full",
                                      "dp=1 tp=2 pp=2 mb=4 zero=0 recompute=none",
                                      "dp=1 tp=2 pp=2 mb=8 zero=0 recompute=full",
@@ -254,6 +256,9 @@ TEST(estimates_are_near_simulation) {
   for (u32 k = 0; k < COUNT_OF(line); k++) {
     hybrid_opts h = options(&b, line[k]);
     const auto_plan p = solve(&b, line[k]);
+    const i64 least = policy_auto_least(b.x, &h);
+    CHECK_MSG(least > p.time_ps / 3 && least <= p.time_ps, "%s: %lld ps, at least %lld", line[k],
+              (long long)p.time_ps, (long long)least);
     h.splits = &p.splits, h.s.layers = p.layers;
     const plan *pn = policy_hybrid(b.pl, b.a, &h);
     prog *d = pn ? plan_apply(b.pl, pn, b.k) : NULL;
