@@ -191,9 +191,10 @@ static bool make_stages(worker *w, const plan *pn, bool all_layers, const sim_op
   return made;
 }
 
-// NULL and diagnostics: the plan is impossible. NULL and *busy above what is kept: it is too slow.
-static known_stages *stages_of(const search *s, worker *w, const search_point *p, const plan *pn, i64 *busy) {
-  strategy of = strategy_of_stages(&p->s); // a file says where stages lie, too
+// Of the latest plan. NULL and diagnostics: it is impossible. NULL and *busy above what is kept: it is too slow.
+static known_stages *stages_of(const search *s, worker *w, const plan *pn, i64 *busy) {
+  // A file says where stages lie, too. With numbers: what `auto` stands for depends on the order
+  strategy of = strategy_of_stages(search_resolved(w));
   bool found;
   known_stages *x = stages_slot(w->stages, &of, stages_form(pn), &found);
   x->used = ++w->stages->now;
@@ -382,7 +383,7 @@ static pass prepare(search *s, worker *w, search_point *p) {
   plan *pn = search_plan(s, w, a, p, NULL);
   i64 busy = 0;
   const bool whole = pn && !plan_has_probe(pn);
-  known_stages *x = pn && !whole ? stages_of(s, w, p, pn, &busy) : NULL;
+  known_stages *x = pn && !whole ? stages_of(s, w, pn, &busy) : NULL;
   sim_pipe_result r;
   left.st = x && by_stages(s, p) ? stages_sending(x, pn, a, &busy) : NULL;
   if (pn && (whole || x) && !left.st && !s->o->no_bounds) busy = MAX(busy, plan_busiest(w->pl, pn, w->k, a));

@@ -18,6 +18,7 @@ typedef struct {
 struct unordered {
   unordered_plan v[KEPT]; // by hash
   bool as_said;           // the latest strategy is what was said, without `auto`
+  strategy is;            // the latest strategy, with numbers
   VEC(resolved) resolved;
   hmap resolved_map;
 };
@@ -53,15 +54,16 @@ static bool resolve(worker *w, arena *a, hybrid_opts *h) {
   const u64 hash = x->resolved.n ? strategy_hash(&h->s) : 0;
   for (u32 it = 0, i; x->resolved.n && hmap_next(&x->resolved_map, hash, &it, &i);)
     if (!strategy_compare(&x->resolved.v[i].of, &h->s)) {
-      h->s = x->resolved.v[i].is;
+      x->is = h->s = x->resolved.v[i].is;
       return true;
     }
   const strategy of = h->s;
   if (!policy_balance(w->pl, a, h, &h->s)) return false;
   x->as_said = !strategy_compare(&of, &h->s);
+  x->is = x->as_said ? h->s : strategy_dup(w->a, &h->s);
   if (x->as_said) return true;
   hmap_add(w->a, &x->resolved_map, hash ? hash : strategy_hash(&of), x->resolved.n);
-  *vec_push(w->a, &x->resolved) = (resolved){strategy_dup(w->a, &of), strategy_dup(w->a, &h->s)};
+  *vec_push(w->a, &x->resolved) = (resolved){strategy_dup(w->a, &of), x->is};
   return true;
 }
 
@@ -89,6 +91,8 @@ u32 search_block(const strategy *s, const plan *pn, u32 replica, u32 stage) {
 }
 
 bool search_as_said(const worker *w) { return w->plans->as_said; }
+
+const strategy *search_resolved(const worker *w) { return &w->plans->is; }
 
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash) {
   hybrid_opts h = search_hybrid(s->o, p);

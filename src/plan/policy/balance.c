@@ -23,12 +23,12 @@ static u32 kind_at(const balance *b, u32 place, u32 data, u32 tensor) {
   return b->m->dev[b->s->skip.n + (place * b->s->dp.n + data) * b->s->tp.n + tensor].kind;
 }
 
-planner_key auto_key(const balance *b, kept_figures what, bool zero) {
+planner_key auto_key(const balance *b, kept_figures what, bool memory) {
   strategy s = *b->s;
   if (!s.schedule.path)
     s.schedule = strategy_of_stages(b->s).schedule, s.group = choice_default(CHOICE_group);
-  s.overlap = choice_default(CHOICE_overlap), s.channels = choice_default(CHOICE_channels);
-  if (!zero) s.zero = choice_default(CHOICE_zero);
+  s.channels = choice_default(CHOICE_channels);
+  if (!memory) s.overlap = choice_default(CHOICE_overlap), s.zero = choice_default(CHOICE_zero);
   return (planner_key){what, s, {b->o->memory_bytes}, auto_training(b), cost_model_serial(b->o->k)};
 }
 
@@ -117,6 +117,7 @@ static u32 no_price(void *arg, const prog *p, const func_info *f, const instr *i
 static double peak(const balance *b, i64 samples) {
   hybrid_opts h = *b->o;
   h.s = *b->s, h.said = NULL, h.no_order = true;
+  h.splits = NULL; // figures are kept by the strategy
   h.s.dp_shares = choice_default(CHOICE_dp_shares), h.s.tp_shares = choice_default(CHOICE_tp_shares);
   h.s.mb.n = (u32)(b->micro * b->s->mb.n / b->s->dp.n / samples);
   const planner_key key = {KEPT_PEAK, h.s, {0}, auto_training(b), cost_model_serial(b->o->k)};

@@ -27,8 +27,8 @@ const i64 *auto_shares(arena *a, i64 total, u32 n, const i64 *cap, balance_time 
 // The same of any total up to 64, as parts of it. pace[x]: ps of all the work on rank x. may: can it be split so?
 // NULL: no total can.
 u32 *auto_parts(arena *a, const double *pace, u32 n, bool (*may)(void *arg, const u32 *part), void *arg);
-// Of what does not depend on the order of tasks and on sends, nor (zero: false) on the level of ZeRO.
-planner_key auto_key(const balance *b, kept_figures what, bool zero);
+// Of what does not depend on the order of tasks and on sends, nor (memory: false) on the level of ZeRO and what overlaps.
+planner_key auto_key(const balance *b, kept_figures what, bool memory);
 static inline u64 auto_training(const balance *b) {
   return planner_training(b->o->train, &b->o->optim, b->o->keep_gradients);
 }

@@ -112,14 +112,27 @@ static bool places_of_stages(const balance *b, u32 *place) {
   return true;
 }
 
+// What cuts ask of the schedule.
+typedef struct {
+  const u32 *place; // by stage
+  const u32 *alive; // microbatches under way, by place
+} pipeline;
+
+// False: it cannot be, so there is no plan.
+static bool pipeline_of(const balance *b, pipeline *x) {
+  u32 *place = NEWN(b->a, u32, b->s->pp.n * b->s->v.n);
+  *x = (pipeline){place, policy_alive(b->pl, b->a, b->o, b->s)};
+  return x->alive && places_of_stages(b, place);
+}
+
 // The best cuts for places in their order; with bytes, of those that fit. False: times are not known, or there are none.
-static bool cut_in_order(balance *b, const layer_list *l, const layer_bytes *bytes, u32 *end) {
+static bool cut_in_order(balance *b, const layer_list *l, const pipeline *x, const layer_bytes *bytes,
+                         u32 *end) {
   const u32 n = b->s->pp.n;
-  u32 *place = NEWN(b->a, u32, n * b->s->v.n), *kind = NEWN(b->a, u32, n); // each by itself
-  const u32 *alive = policy_alive(b->pl, b->a, b->o, b->s);
+  u32 *kind = NEWN(b->a, u32, n); // each by itself
   i64 *memory = NEWN(b->a, i64, n);
   const i64 *const *ps = times_of_blocks(b, l), **once = NEWN(b->a, const i64 *, n);
-  if (!ps || !alive || !places_of_stages(b, place)) return false;
+  if (!ps) return false;
   for (u32 q = 0; q < n; q++) {
     kind[q] = q, once[q] = auto_updates(b, l, q);
     memory[q] = memory_of_block(b, strategy_block(b->s, q));
@@ -129,11 +142,11 @@ static bool cut_in_order(balance *b, const layer_list *l, const layer_bytes *byt
                        .nplaces = n,
                        .nchunks = b->s->v.n,
                        .kind = kind,
-                       .place = place,
+                       .place = x->place,
                        .time_ps = ps,
                        .micro = b->s->mb.n};
   if (b->s->v.n == 1)
-    in.send_ps = auto_sends(b, l), in.once_ps = once, in.ways = b->o->train ? 2 : 1, in.alive = alive,
+    in.send_ps = auto_sends(b, l), in.once_ps = once, in.ways = b->o->train ? 2 : 1, in.alive = x->alive,
     in.waits = waits(b);
   if (bytes)
     in.memory_bytes = memory, in.fixed_bytes = bytes->fixed, in.kept_bytes = bytes->kept,
@@ -144,16 +157,25 @@ static bool cut_in_order(balance *b, const layer_list *l, const layer_bytes *byt
   return true;
 }
 
+// Of all that cuts depend on and auto_key leaves out: many schedules have the same.
+static u64 pipeline_hash(const balance *b, const layer_list *l, const pipeline *x) {
+  const u32 n = b->s->pp.n;
+  const u64 h = hash_bytes(x->place, n * b->s->v.n * sizeof *x->place, l->wide != NULL);
+  return waits(b) ? hash_bytes(x->alive, n * sizeof *x->alive, h) : h;
+}
+
 // By stage, one past its last layer, below 0: there are no such cuts. NULL: not known.
 static const double *cuts_of(balance *b, const layer_list *l) {
   const u32 n = b->s->pp.n * b->s->v.n;
+  pipeline x;
+  if (!pipeline_of(b, &x)) return NULL;
   planner_key key = auto_key(b, KEPT_CUTS, false);
-  key.number[1] = waits(b) || l->wide ? 1 + b->s->schedule.n : 0;
+  key.number[1] = (i64)pipeline_hash(b, l, &x);
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   if (!times_of_blocks(b, l)) return NULL;
   u32 *cut = NEWN(b->a, u32, n);
-  const bool ok = cut_in_order(b, l, NULL, cut);
+  const bool ok = cut_in_order(b, l, &x, NULL, cut);
   double *end = NEWN(b->a, double, n);
   for (u32 k = 0; k < n; k++) end[k] = ok ? (double)cut[k] : -1;
   planner_keep_times(b->pl, &key, end, n);
@@ -224,10 +246,11 @@ static bool cut_in_any_order(balance *b, const layer_list *l, const layer_bytes 
 static void make_fit(balance *b, const layer_list *l, u32 *end, choice_value *places) {
   const u32 n = b->s->pp.n;
   const layer_bytes bytes = auto_bytes_of_layers(b, l);
-  const u32 *alive = policy_alive(b->pl, b->a, b->o, b->s);
-  const i64 *const *ps = !alive || fits_in_order(b, &bytes, alive, end) ? NULL : times_of_blocks(b, l);
+  pipeline x;
+  const i64 *const *ps =
+      !pipeline_of(b, &x) || fits_in_order(b, &bytes, x.alive, end) ? NULL : times_of_blocks(b, l);
   if (!ps) return;
-  const bool ordered = cut_in_order(b, l, &bytes, end);
+  const bool ordered = cut_in_order(b, l, &x, &bytes, end);
   balance_cuts cuts;
   u32 *kind = NEWN(b->a, u32, n);
   if (!cut_in_any_order(b, l, &bytes, ps, &cuts, kind)) return;

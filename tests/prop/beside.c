@@ -1,0 +1,161 @@
+// beside.c - what a search says of a plan does not depend on the plans beside it. Random searches with shares and layers
+// `auto` on machines of several kinds; plans of them are asked for again, each by itself. SEARCHES=n makes more, SEED=n one.
+#include "mixed.h"
+
+enum { SEARCHES = 60, AGAIN = 6 };
+
+static const struct {
+  const char *spec;
+  i64 batch, seq;
+} seqs[] = {{"t5-small:layers=3,hidden=16,heads=4,head_dim=4,ffn=24,vocab=24", 24, 6},
+            {"mbart-large:layers=3,hidden=16,heads=4,ffn=24,vocab=24,positions=6", 24, 6},
+            {"gpt2:layers=9,hidden=16,heads=4,vocab=36,positions=6,ffn=24", 24, 6}};
+
+// Some of the words, in any order.
+static const char *some(u64 *rng, arena *a, const char *const *word, u32 n, u32 most) {
+  strbuf b = {.a = a};
+  u32 left = 1 + pick(rng, MIN(most, n)), taken = 0;
+  for (u32 k = 0; k < left; k++) {
+    u32 w = pick(rng, n);
+    while (taken >> w & 1) w = (w + 1) % n;
+    taken |= 1u << w;
+    sb_fmt(&b, "%s%s", k ? "," : "", word[w]);
+  }
+  return sb_str(&b);
+}
+
+// Values of what can be chosen on so many ranks.
+static const char *random_space(u64 *rng, arena *a, u32 *ranks) {
+  static const char *const schedules[] = {"gpipe",   "1f1b",       "interleaved", "bfs",
+                                          "zb-h1",   "zb-2p",      "zb-v",        "dualpipev",
+                                          "chimera", "interlaced", "gems",        "zb-h2"};
+  static const char *const micro[] = {"1", "2", "4", "6"}, *const chunks[] = {"1", "2"},
+                           *const shares[] = {"auto", "equal"}, *const layers[] = {"auto", "cost"},
+                           *const zero[] = {"0", "1", "2", "3"}, *const again[] = {"none", "full"},
+                           *const overlap[] = {"none", "pp", "dp", "pp+dp"},
+                           *const groups[] = {"0", "3", "4"};
+  strbuf b = {.a = a};
+  const u32 dp = 1 + pick(rng, 3), tp = 1 + pick(rng, 2), pp = dp * tp > 4 ? 1 : 1 + pick(rng, 3);
+  sb_fmt(&b, "dp=%u tp=%u pp=%u mb=%s recompute=%s", dp, tp, pp, some(rng, a, micro, 4, 2),
+         some(rng, a, again, 2, 2));
+  if (pp > 1)
+    sb_fmt(&b, " schedule=%s v=%s layers=%s overlap=%s", some(rng, a, schedules, 12, 5),
+           chance(rng, 2) ? "1" : some(rng, a, chunks, 2, 2), some(rng, a, layers, 2, 2),
+           some(rng, a, overlap, 4, 2));
+  if (pp > 1 && chance(rng, 3)) sb_fmt(&b, " group=%s", some(rng, a, groups, 3, 2));
+  if (pp == 1 && dp > 1) sb_fmt(&b, " overlap=none,dp");
+  if (dp > 1) sb_fmt(&b, " zero=%s dp.shares=%s", some(rng, a, zero, 4, 2), some(rng, a, shares, 2, 2));
+  if (tp > 1) sb_fmt(&b, " tp.shares=%s", some(rng, a, shares, 2, 2));
+  *ranks = dp * tp * pp;
+  return sb_str(&b);
+}
+
+static machine *machine_on(ctx *c, arena *a, const char *is) {
+  machine *m = strstr(is, "name:") ? machine_of(c, a, is) : machine_load(c, a, is);
+  REQUIRE(m);
+  return m;
+}
+
+static u32 plans, with_layers, with_data, with_tensor;
+
+static bool asks(const strategy *s) {
+  return choice_is(CHOICE_layers, s->layers, "auto") || choice_is(CHOICE_dp_shares, s->dp_shares, "auto") ||
+         choice_is(CHOICE_tp_shares, s->tp_shares, "auto");
+}
+
+static void again(const search_opts *o, const prog *src, const char *machine_is, const search_point *p,
+                  const char *which) {
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  search_look x;
+  const char *line = strategy_str(a, &p->s);
+  prog *copy = prog_clone(src, c);
+  search_look_at(a, copy, machine_on(c, a, machine_is), &costs, o, &p->s, &x);
+  CHECK_MSG(x.ran && x.r.makespan_ps == p->alone_ps && x.r.peak_bytes == p->peak_bytes,
+            "%s: %s takes %lld ps and %lld bytes beside others, %lld and %lld by itself\n%s", which, line,
+            (long long)p->alone_ps, (long long)p->peak_bytes, (long long)x.r.makespan_ps,
+            (long long)x.r.peak_bytes, machine_is);
+  plans++, with_layers += choice_is(CHOICE_layers, p->s.layers, "auto");
+  with_data += choice_is(CHOICE_dp_shares, p->s.dp_shares, "auto");
+  with_tensor += choice_is(CHOICE_tp_shares, p->s.tp_shares, "auto");
+  prog_free(copy);
+  ctx_free(c);
+}
+
+static void search(u64 seed) {
+  u64 rng = hash_u64(seed, 77);
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  const char *which = arena_printf(a, "seed %llu", (unsigned long long)seed);
+  const u32 of = pick(&rng, COUNT_OF(seqs));
+  const front_opts f = {.batch = seqs[of].batch, .seq = seqs[of].seq, .loss = true};
+  prog *src = front_load(c, seqs[of].spec, &f);
+  CHECK_MSG(src, "%s", diag_render(c, a));
+  REQUIRE(src && pass_loss(src));
+  figures x = random_figures(&rng, 2 + pick(&rng, 2), true);
+  while (ranks_of(&x) < 9) x.devices[0][0]++;
+  u32 ranks;
+  const char *machine_is = machine_text(&x, 1, false, a), *line = random_space(&rng, a, &ranks);
+  search_opts o = {.train = !chance(&rng, 8),
+                   .batch = seqs[of].batch,
+                   .optim = optim_default(OPTIM_ADAM),
+                   .ranks = ranks,
+                   .only = true,
+                   .no_bounds = true,
+                   .threads = 1,
+                   .memory_bytes = chance(&rng, 3) ? (i64)(60 + pick(&rng, 200)) << 10 : -1};
+  search_result r;
+  REQUIRE(strategy_parse(c, a, line, &o.space));
+  if (getenv("SEED")) printf("%s\n%s\n%s\n", machine_is, seqs[of].spec, line);
+  if (search_run(c, a, src, machine_on(c, a, machine_is), &costs, &o, &r)) {
+    u32 left = AGAIN;
+    for (u32 k = 0; k < 4 * AGAIN && left && r.nfit; k++) {
+      const search_point *p = &r.point[pick(&rng, r.nfit)];
+      if (asks(&p->s)) again(&o, src, machine_is, p, which), left--;
+    }
+  } else if (getenv("SEED"))
+    printf("%s", diag_render(c, a));
+  prog_free(src);
+  ctx_free(c);
+}
+
+// Every plan of a search in which a figure of one was taken for another.
+static void search_all(const char *spec, const char *machine_is, const char *line) {
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  const front_opts f = {.batch = 32, .seq = 16, .loss = true};
+  prog *src = front_load(c, spec, &f);
+  REQUIRE(src && pass_loss(src));
+  search_opts o = {
+      .train = true, .batch = 32, .optim = optim_default(OPTIM_ADAM), .no_bounds = true, .threads = 1};
+  search_result r;
+  REQUIRE(strategy_parse(c, a, line, &o.space));
+  const bool ok = search_run(c, a, src, machine_on(c, a, machine_is), &costs, &o, &r);
+  CHECK_MSG(ok, "%s", diag_render(c, a));
+  for (u32 k = 0; ok && k < r.nfit; k++) again(&o, src, machine_is, &r.point[k], line);
+  prog_free(src);
+  ctx_free(c);
+}
+
+// A plan that is impossible has no cuts; another schedule with as many stages on every place has.
+TEST(cuts_are_not_those_of_an_impossible_plan) {
+  search_all("t5-small:layers=4,hidden=64,heads=4,vocab=512", "1x1 v100 + 1x1 p100 eth=10Gb/s",
+             "schedule=zb-2p,interleaved mb=4 v=2 layers=auto recompute=full pp=2 tp=1 dp=1");
+}
+
+// What a stage of 1f1b waits for one of gpipe does not.
+TEST(stages_are_those_of_the_order) {
+  search_all("t5-small:layers=3,hidden=64,heads=4,vocab=512", "1x2 v100 + 1x1 p100 eth=10Gb/s",
+             "schedule=gpipe,1f1b mb=4 layers=auto recompute=none pp=3 tp=1 dp=1");
+}
+
+TEST(plans_do_not_depend_on_those_beside_them) {
+  const char *one = getenv("SEED"), *n = getenv("SEARCHES");
+  const u32 most = n ? (u32)atoi(n) : test_cases(SEARCHES);
+  if (one) search(strtoull(one, NULL, 0));
+  for (u64 seed = 1; !one && seed <= most; seed++) search(seed);
+  printf("  %u plans: %u with layers, %u with data, %u with tensor shares by time\n", plans, with_layers,
+         with_data, with_tensor);
+  if (one || !test_all_cases()) return;
+  CHECK(plans >= 100 && with_layers >= 30 && with_data >= 10 && with_tensor >= 10);
+}
