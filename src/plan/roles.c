@@ -92,6 +92,39 @@ bool sum_gains(const op_row *row, char lin, u32 joint, u32 nuses, i64 from, i64 
   return (row->flags & OPF_VIEW) || (lin == 'j' && joint > 1) || (nuses == 1 && (to < from || to == 1));
 }
 
+// The one instruction that reads v, from 0, and as which operand. False: there is none, or another one.
+static bool only_reader(const func_info *f, value v, u32 *at, u32 *as) {
+  u32 n = 0;
+  for (u32 i = 0; i < f->rets.n; i++)
+    if (f->rets.v[i] == v) return false;
+  for (u32 i = 0; i < f->body.n; i++)
+    for (u32 k = 0; k < instr_nopd(f, &f->body.v[i]); k++)
+      if (opd_of(f, &f->body.v[i], k) == v) n++, *at = i, *as = k;
+  return n == 1;
+}
+
+bool sum_shrinks(planner *pl, func fn, value v, i64 than) {
+  prog *p = planner_source(pl);
+  for (u32 at = 0, as = 0;;) {
+    const func_info *f = func_get(p, fn);
+    if (!only_reader(f, v, &at, &as)) return false;
+    const instr *in = &f->body.v[at];
+    const op_row *row = op_row_of(in->op);
+    if (in->op == OP_call) { // on in its body
+      if (opd_donated(f, in, as)) return false;
+      fn = in->callee, v = as + 1;
+      continue;
+    }
+    if (in->nres != 1) return false;
+    const i64 to = shape_elems(&val_type(p, f, in->res)->s);
+    if (to > than) return false;
+    v = in->res;
+    if (row->flags & OPF_VIEW || in->op == OP_transpose) continue;
+    const law *l = to < than ? plan_law(pl, fn, at) : NULL;
+    return l && row->red == RED_SUM && law_lin(l, as) == 'e';
+  }
+}
+
 static bool is_weight(const func_info *f, value v) {
   return v <= f->nparams && f->params.v[v - 1].r == ROLE_WEIGHT;
 }

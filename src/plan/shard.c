@@ -105,7 +105,7 @@ static bool is_summed_later(const sharding *s, const instr *in, u8 axis, i64 fro
 
 // Partial sums that may pass: the instruction is linear in the operand, nobody else uses the axis, and
 // passing is either free of regret (a view, an addition of partial sums, a smaller result, one that is summed later
-// anyway) or the only way (temporal axes).
+// anyway, one that only moves until it is made smaller) or the only way (temporal axes).
 static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const op_row *row,
                                const layout *have, axis_role *r, u32 nr) {
   space *sp = s->x->p->sp;
@@ -131,7 +131,9 @@ static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const
                 to = shape_elems(&val_type(s->x->src, f, in->res)->s);
       const bool gain = (in->op == OP_cast && s->x->update) || axis_get(sp, ax)->temporal ||
                         sum_gains(row, lin, joint, s->nuses[opd_of(f, in, k)], from, to) ||
-                        is_summed_later(s, in, ax, from, to);
+                        is_summed_later(s, in, ax, from, to) ||
+                        (in->op == OP_transpose && s->nuses[opd_of(f, in, k)] == 1 &&
+                         sum_shrinks(s->x->pl, s->src, in->res, from));
       if (gain) r[nr++] = (axis_role){ax, RED_SUM, {.letter = PASS}};
     }
   }
@@ -346,6 +348,14 @@ static void sum_into_pieces(sharding *s, const instr *in, const law *l) {
   }
 }
 
+// Is the operand a sum that the callee makes smaller before it is taken?
+static bool is_summed_within(const sharding *s, const instr *in, value sv, layout have) {
+  bool sums = in->flags & INSTR_BACKWARD && layout_get(s->x->p->sp, have)->npart;
+  for (u32 i = 0; sums && i < layout_get(s->x->p->sp, have)->npart; i++)
+    sums = layout_get(s->x->p->sp, have)->part[i].red == RED_SUM;
+  return sums && sum_shrinks(s->x->pl, s->src, sv, shape_elems(&val_type(s->x->src, s->f, sv)->s));
+}
+
 static void shard_call(sharding *s, const instr *in) {
   apply *x = s->x;
   u32 n = instr_nopd(s->f, in);
@@ -356,7 +366,8 @@ static void shard_call(sharding *s, const instr *in) {
     stored[k] = s->stored[sv];
     const bool donated = opd_donated(s->f, in, k);
     have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, donated ? s->map[sv] : as_summed(s, sv));
-    if (!s->free_param[sv] && !donated) have[k] = without_spatial_parts(s, have[k]);
+    if (!s->free_param[sv] && !donated && !is_summed_within(s, in, sv, have[k]))
+      have[k] = without_spatial_parts(s, have[k]);
   }
   sharded callee;
   const shard_call_of call = {.f = in->callee, .in = have, .stored = stored, .g = s->g};

@@ -43,3 +43,40 @@ TEST(sums_end_with_the_last_gradient) {
     split_close(&m);
   }
 }
+
+// Elements of all that ranks sum in one run of a function of one rank, but for single numbers (the loss).
+static i64 summed_in(const prog *p, func fn) {
+  const func_info *f = func_get(p, fn);
+  i64 n = 0;
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *in = &f->body.v[k];
+    const i64 of = in->op == OP_all_reduce ? shape_elems(&val_type(p, f, in->res)->s) : 0;
+    n += in->op == OP_call ? summed_in(p, in->callee) : of > 1 ? of : 0;
+  }
+  return n;
+}
+
+// A data rank sums each parameter once in a step, which takes 2 (n - 1) / n of their bytes, however many microbatches
+// there are: tables of relative positions, whose gradients come out of far larger ones, as the others.
+TEST(sums_are_of_each_parameter_once) {
+  static const char *const models[] = {"t5-small:layers=2,hidden=32,heads=4,vocab=64",
+                                       "swin-t:layers=8,hidden=24",
+                                       "gpt2:layers=2,hidden=32,heads=4,vocab=64,positions=16"};
+  for (u32 i = 0; i < COUNT_OF(models); i++)
+    for (u32 mb = 1; mb <= 2; mb++) {
+      const hybrid_opts h = {
+          .s = strategy_of("dp=2 mb=%u", mb), .train = true, .optim = optim_default(OPTIM_ADAM)};
+      split_model m = split_open(models[i], 0, &h);
+      CHECK_MSG(m.p != NULL, "%s: %s", models[i], diag_render(m.c, m.a));
+      REQUIRE(m.p != NULL);
+      const func_info *f = func_get(m.src, m.src->main);
+      i64 all = 0;
+      for (u32 k = 0; k < f->nparams; k++)
+        if (f->params.v[k].r == ROLE_WEIGHT) all += shape_elems(&val_type(m.src, f, k + 1)->s);
+      prog *one = plan_lower(m.p, 0);
+      REQUIRE(one != NULL);
+      CHECK_EQ_I64(summed_in(one, one->main), all);
+      prog_free(one);
+      split_close(&m);
+    }
+}
