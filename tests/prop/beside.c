@@ -2,7 +2,7 @@
 // `auto` on machines of several kinds; plans of them are asked for again, each by itself. SEARCHES=n makes more, SEED=n one.
 #include "mixed.h"
 
-enum { SEARCHES = 60, AGAIN = 6 };
+enum { SEARCHES = 140, AGAIN = 6 };
 
 static const struct {
   const char *spec;
@@ -92,7 +92,7 @@ static void search(u64 seed) {
   prog *src = front_load(c, seqs[of].spec, &f);
   CHECK_MSG(src, "%s", diag_render(c, a));
   REQUIRE(src && pass_loss(src));
-  figures x = random_figures(&rng, 2 + pick(&rng, 2), true);
+  figures x = random_figures(&rng, 1 + pick(&rng, 3), true);
   while (ranks_of(&x) < 9) x.devices[0][0]++;
   u32 ranks;
   const char *machine_is = machine_text(&x, 1, false, a), *line = random_space(&rng, a, &ranks);
@@ -108,6 +108,7 @@ static void search(u64 seed) {
   REQUIRE(strategy_parse(c, a, line, &o.space));
   if (getenv("SEED")) printf("%s\n%s\n%s\n", machine_is, seqs[of].spec, line);
   if (search_run(c, a, src, machine_on(c, a, machine_is), &costs, &o, &r)) {
+    CHECK_MSG(!r.bound_failed, "%s: %s", which, line);
     u32 left = AGAIN;
     for (u32 k = 0; k < 4 * AGAIN && left && r.nfit; k++) {
       const search_point *p = &r.point[pick(&rng, r.nfit)];
