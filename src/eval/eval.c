@@ -75,17 +75,11 @@ static const lifetimes *lifetimes_of(interp *m, func fn) {
   return l;
 }
 
-static bool dies_at(const frame *f, u32 i, value v) {
-  for (u32 k = f->life->begin[i]; k < f->life->begin[i + 1]; k++)
-    if (f->life->dies[k] == v) return true;
-  return false;
-}
-
 // ---- computation ---------------------------------------------------------------------------------------
 
 typedef struct {
   const instr *i;
-  u32 index, nopd, nres;
+  u32 nopd, nres;
   group g;
   const held **in;
   const holdings **inp, **outp;
@@ -110,18 +104,18 @@ static bool repeats(const step *s, u32 member, u32 earlier) {
   return true;
 }
 
-// The storage of operand 0 as the first result's: a view shares it; in place only where nobody reads it
-// later.
-static buf *lent(const frame *f, const step *s, u32 member) {
+// The storage of an operand as result r's: a view shares it. In place only where the program donates what the result
+// continues, and nothing else holds it: what memory a step takes is the program's to say, as a simulation reads it.
+static buf *lent(const frame *f, const step *s, u32 member, u32 r) {
   const op_row *row = op_row_of(s->i->op);
-  if (!(row->flags & (OPF_VIEW | OPF_INPLACE)) || !s->nopd) return NULL;
-  const holdings *x = s->inp[0], *y = s->outp[0];
-  buf *b = s->in[0]->piece[member];
+  const u32 k = op_continues(s->i->op, r);
+  if (k >= s->nopd) return NULL;
+  const holdings *x = s->inp[k], *y = s->outp[r];
+  buf *b = s->in[k]->piece[member];
   if (x->stored != y->stored || x->at[member].elems != y->at[member].elems) return NULL;
-  if (row->flags & OPF_VIEW) return buf_share(b);
-  if (b->refs > 1 || !eval_same(&x->at[member], &y->at[member], y->t->s.nd)) return NULL;
-  value v = opd_of(f->f, s->i, 0);
-  return opd_donated(f->f, s->i, 0) || dies_at(f, s->index, v) ? buf_share(b) : NULL;
+  if (row->flags & OPF_VIEW) return r ? NULL : buf_share(b);
+  if (!(row->flags & OPF_INPLACE) || !opd_donated(f->f, s->i, k)) return NULL;
+  return b->refs > 1 || b->of || !eval_same(&x->at[member], &y->at[member], y->t->s.nd) ? NULL : buf_share(b);
 }
 
 // The number of the optimizer's update that runs; 0: what the instruction says.
@@ -139,7 +133,7 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
     x[k] = eval_tensor(s->inp[k], member, b->data);
   }
   for (u32 k = 0; k < s->nres; k++) {
-    buf *b = k ? NULL : lent(f, s, member);
+    buf *b = lent(f, s, member, k);
     if (!b) b = eval_buf(m, spot_bytes(s->outp[k], member));
     s->out[k].piece[member] = b;
     y[k] = eval_tensor(s->outp[k], member, b->data);
@@ -164,10 +158,9 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
   return false;
 }
 
-static bool compute(interp *m, frame *f, const instr *i, u32 index, const point *at) {
+static bool compute(interp *m, frame *f, const instr *i, const point *at) {
   arena_mark_t mark = arena_mark(m->scratch);
   step s = {.i = i,
-            .index = index,
             .nopd = instr_nopd(f->f, i),
             .nres = i->nres,
             .g = bind(i->g, f->g),
@@ -227,7 +220,27 @@ static point along(const interp *m, const point *at, const attr *over, i64 k) {
   return q;
 }
 
-static bool communicate(interp *m, frame *f, const instr *i, const point *at) {
+static bool dies_at(const frame *f, u32 i, value v) {
+  for (u32 k = f->life->begin[i]; k < f->life->begin[i + 1]; k++)
+    if (f->life->dies[k] == v) return true;
+  return false;
+}
+
+// An all-reduce takes place in its operand where that ends, as it does in every framework: what this rank has of the
+// result lies there.
+static void lend_to_sum(interp *m, frame *f, const instr *i, u32 index, const end *in, const end *out) {
+  if (!m->link || !(op_row_of(i->op)->flags & OPF_INPLACE)) return;
+  for (u32 r = 0; r < i->nres; r++) {
+    const end *x = &in[op_continues(i->op, r)], *y = &out[r];
+    const int k = eval_member(m, y->g, m->link->rank);
+    if (k < 0 || x->g.i != y->g.i || x->p->stored != y->p->stored) continue;
+    buf *b = x->v->piece[k];
+    if (b->refs > 1 || b->of || !eval_same(&x->p->at[k], &y->p->at[k], y->p->t->s.nd)) continue;
+    if (dies_at(f, index, opd_of(f->f, i, op_continues(i->op, r)))) y->v->piece[k] = buf_share(b);
+  }
+}
+
+static bool communicate(interp *m, frame *f, const instr *i, u32 index, const point *at) {
   arena_mark_t mark = arena_mark(m->scratch);
   attrs a = attrs_get(m->p, i->at);
   const attr *over = attr_get(a, A_over);
@@ -253,6 +266,7 @@ static bool communicate(interp *m, frame *f, const instr *i, const point *at) {
         ok = false;
       }
   }
+  if (ok) lend_to_sum(m, f, i, index, in, out);
   ok = ok && eval_move(m, i, at, in, nopd, out, i->nres);
   arena_release(m->scratch, mark);
   return ok;
@@ -317,7 +331,8 @@ bool eval_exec(interp *m, frame *f, u32 index) {
     m->where.count++;
   }
   point at = i->coord ? merged(m, &f->at, i->coord) : f->at;
-  for (u32 k = 0; k < i->nres; k++) f->v[i->res + k] = eval_held_new(m, val(f->f, i->res + k)->ty, f->g);
+  for (u32 k = 0; k < i->nres; k++)
+    if (!f->v[i->res + k].n) f->v[i->res + k] = eval_held_new(m, val(f->f, i->res + k)->ty, f->g);
   const op_row *row = op_row_of(i->op);
   if (i->op == OP_call) return call(m, f, i, index, &at);
   if (i->op == OP_pack) {
@@ -335,8 +350,22 @@ bool eval_exec(interp *m, frame *f, u32 index) {
          "opaque stands for a cost, not for numbers: such a program cannot be evaluated");
     return false;
   }
-  if (row->flags & OPF_COMM || i->op == OP_join || i->op == OP_part) return communicate(m, f, i, &at);
-  return compute(m, f, i, index, &at);
+  if (row->flags & OPF_COMM || i->op == OP_join || i->op == OP_part) return communicate(m, f, i, index, &at);
+  return compute(m, f, i, &at);
+}
+
+// A send whose value is received later: there is room for it from where it stands, as it may come from then on.
+static bool expect(interp *m, frame *f, u32 index) {
+  const instr *i = &f->f->body.v[index];
+  const point at = i->coord ? merged(m, &f->at, i->coord) : f->at;
+  held *v = &f->v[i->res];
+  *v = eval_held_new(m, val(f->f, i->res)->ty, f->g);
+  const holdings *p = eval_holdings(m, val(f->f, i->res)->ty, f->g, &at, i->where);
+  const int self = eval_member(m, v->g, m->link->rank);
+  if (p) v->piece[self] = eval_buf(m, spot_bytes(p, (u32)self));
+  *vec_push(m->stack, &f->waiting) =
+      (waiting){index, m->record && !eval_is_dry(m) ? record_number(m->record) : 0};
+  return p;
 }
 
 // number: what the recording of it has, of an instruction that stands further up; 0: the next one.
@@ -376,9 +405,8 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
   for (u32 i = 0; i < f.f->body.n && ok; i++) {
     const instr *in = &f.f->body.v[i];
     if (f.waiting.n) ok = receive_due(m, &f, in);
-    if (m->link && eval_receives_only(m, &f, in))
-      *vec_push(m->stack, &f.waiting) =
-          (waiting){i, m->record && !eval_is_dry(m) ? record_number(m->record) : 0};
+    if (ok && m->link && eval_receives_only(m, &f, in))
+      ok = expect(m, &f, i);
     else
       ok = ok && run_one(m, &f, i, 0);
   }

@@ -13,6 +13,7 @@ struct buf {
   i64 bytes, room;      // of the piece; of the memory, 0: not ours
   u32 refs, turn;       // turn: storage's number of it + 1; 0: none
   struct errand *until; // whose result it is, which is not yet there (beside.c); NULL: it is
+  buf *of;              // the piece that it is a part of, in whose memory it lies; NULL: it has its own
   char *data;           // behind the header, an input's own, or in storage's block
 };
 
@@ -98,6 +99,7 @@ typedef struct {
 buf *eval_buf(interp *m, i64 bytes);
 buf *eval_borrow(interp *m, void *data, i64 bytes); // shared from the start, so nobody writes to it
 static inline buf *buf_share(buf *b) { return b->refs++, b; }
+buf *eval_within(interp *m, buf *of, i64 at, i64 bytes); // a part of a piece, from byte `at` on; nobody writes to it
 void eval_drop(interp *m, buf *b); // NULL is fine
 void eval_drop_kept(interp *m);    // gives memory that is kept for later pieces back
 
@@ -186,6 +188,38 @@ bool eval_receives_only(const interp *m, const frame *f, const instr *i);
 // How many of f->waiting must have come before the instruction runs (NULL: before the function ends).
 u32 eval_due(const interp *m, const frame *f, const instr *i);
 
+// ---- portions (portions.c) ---------------------------------------------------------------------------------
+// What the piece of a target and that of a giver have in common, in portions whose elements are in the target's order.
+typedef struct {
+  u32 nd, at;   // a portion: one index of each dimension before `at`, some of that, all of those behind
+  size_t bytes; // of an element
+  i64 n[DIMS_MAX], to_dim[DIMS_MAX], from_dim[DIMS_MAX]; // common; of the pieces
+  const i64 *to[DIMS_MAX], *from[DIMS_MAX];              // where these lie in each; NULL: the same
+  i64 elems, some, behind;
+  u32 each, portions; // of dimension `at`; altogether, 0: they have nothing in common
+} meeting;
+// most: bytes of a portion, if one element is not more.
+meeting *meeting_of(arena *a, const spot *to, const spot *from, u32 nd, size_t bytes, i64 most);
+i64 portion_bytes(const meeting *x, u32 portion); // no portion has more than number 0
+// Where its elements lie in a piece, one after the other; -1: they do not.
+i64 portion_offset(const meeting *x, u32 portion, bool of_target);
+void portion_pick(const meeting *x, u32 portion, const char *from, char *together); // of the giver's piece
+void portion_put(const meeting *x, u32 portion, char *to, const char *together);    // into the target's
+void portion_copy(const meeting *x, char *to, const char *from, char *space);       // all; space: for a portion
+bool meetings_part(const meeting *x, const meeting *y); // Have two givers of one target nothing in common?
+
+// What a piece is combined from, a portion at a time.
+typedef struct {
+  u32 n; // givers
+  dtype t;
+  reduction red;
+  const meeting **part;
+  const char **piece; // by giver: its piece, where it is here
+  char **slot;        // where its portion comes, or is picked to; NULL: it lies together in the piece
+  const char **at;    // room for where the portions at hand lie
+  char *to;           // the piece; may be that of a giver with just these elements
+} summing;
+
 // ---- transfers (transfer.c) --------------------------------------------------------------------------------
 // What this rank sends and receives for one communication, in order, put together before anything moves.
 typedef struct {
@@ -195,6 +229,10 @@ typedef struct {
   char *data;           // what leaves, or where it comes
   char *into;           // what comes is combined into this; NULL: it stays where it came
   i64 bytes;
+  const meeting *part; // it is picked from `piece` before it leaves, or put there when it has come; NULL: it is not
+  u32 portion;
+  char *piece;
+  const summing *sum;              // all of this portion has come now; NULL: not all, or it is no sum
   i64 start_ns, dur_ns, waited_ns; // of what is recorded, on the recorder's clock
 } transfer_step;
 typedef struct transfer {
@@ -260,6 +298,8 @@ bool eval_move(interp *m, const instr *i, const point *when, const end *in, u32 
 void eval_fold_begin(void *acc, dtype t, i64 n, reduction r);
 void eval_store(void *dst, dtype t, const void *acc, i64 n); // rounded
 void eval_fold(arena *scratch, void *acc, const void *x, dtype t, i64 n, reduction r);
+// to[k] = x[0][k] (+) x[1][k] .., rounded once. to may be one of them. Takes no memory.
+void eval_sum(void *to, const char *const *x, u32 n, dtype t, i64 elems, reduction r);
 // to[k] = to[k] (+) x[k], both of type t, rounded.
 void eval_fold_stored(void *to, const void *x, dtype t, i64 n, reduction r);
 bool eval_holds_all(const spot *x, const spot *of, u32 nd); // has the piece x every element of the other?

@@ -6,118 +6,9 @@
 // who has it, or combined from one contribution of every giver. An element that no giver holds is E_COVERAGE:
 // a collective never reaches beyond its members to find it. Targets with the same givers and the same piece
 // share the result.
-#include "eval/internal.h"
-#include <math.h>
-
-// ---- combining -----------------------------------------------------------------------------------------
-
-void eval_fold_begin(void *acc, dtype t, i64 n, reduction r) {
-  bool flt = dtype_kind_of(t) == DK_FLOAT, uns = dtype_kind_of(t) == DK_UINT;
-  for (i64 k = 0; k < n; k++) {
-    if (flt)
-      ((double *)acc)[k] = r == RED_PROD ? 1 : r == RED_MAX ? -INFINITY : r == RED_MIN ? INFINITY : 0;
-    else
-      ((i64 *)acc)[k] = r == RED_PROD  ? 1
-                        : r == RED_MAX ? (uns ? 0 : INT64_MIN)
-                        : r == RED_MIN ? (uns ? -1 : INT64_MAX)
-                                       : 0;
-  }
-}
-
-#define FOLD(expr)                                                                                           \
-  for (i64 j = 0; j < w; j++) a[j] = (expr);                                                                 \
-  break
-
-static void fold_f64(double *a, const double *x, i64 w, reduction r) {
-  switch (r) {
-  case RED_MAX: FOLD(x[j] > a[j] || x[j] != x[j] ? x[j] : a[j]);
-  case RED_MIN: FOLD(x[j] < a[j] || x[j] != x[j] ? x[j] : a[j]);
-  case RED_PROD: FOLD(a[j] * x[j]);
-  default: FOLD(a[j] + x[j]);
-  }
-}
-
-static void fold_u64(u64 *a, const u64 *x, i64 w, reduction r, u64 flip) {
-  switch (r) {
-  case RED_MAX: FOLD((i64)(x[j] ^ flip) > (i64)(a[j] ^ flip) ? x[j] : a[j]);
-  case RED_MIN: FOLD((i64)(x[j] ^ flip) < (i64)(a[j] ^ flip) ? x[j] : a[j]);
-  case RED_PROD: FOLD(a[j] * x[j]);
-  default: FOLD(a[j] + x[j]);
-  }
-}
-#undef FOLD
-
-void eval_fold(arena *scratch, void *acc, const void *x, dtype t, i64 n, reduction r) {
-  enum { CHUNK = 1024 };
-  arena_mark_t mark = arena_mark(scratch);
-  u64 *wide = NEWN(scratch, u64, CHUNK);
-  u64 flip = dtype_kind_of(t) == DK_UINT ? (u64)1 << 63 : 0;
-  for (i64 k = 0; k < n; k += CHUNK) {
-    i64 w = MIN(n - k, (i64)CHUNK);
-    const char *from = (const char *)x + (size_t)k * dtype_bytes(t);
-    if (dtype_kind_of(t) == DK_FLOAT) {
-      ker_load_f64((double *)(void *)wide, t, from, w);
-      fold_f64((double *)acc + k, (const double *)(const void *)wide, w, r);
-    } else {
-      ker_load_i64((i64 *)wide, t, from, w);
-      fold_u64((u64 *)acc + k, wide, w, r, flip);
-    }
-  }
-  arena_release(scratch, mark);
-}
-
-void eval_fold_stored(void *to, const void *x, dtype t, i64 n, reduction r) {
-  enum { CHUNK = 512 };
-  u64 a[CHUNK], b[CHUNK];
-  float *f = to;
-  const float *g = x;
-  const u64 flip = dtype_kind_of(t) == DK_UINT ? (u64)1 << 63 : 0;
-  if (t == DT_F32 && r == RED_SUM) { // as in f64 and rounded, which it is exactly
-    for (i64 k = 0; k < n; k++) f[k] += g[k];
-    return;
-  }
-  for (i64 k = 0; k < n; k += CHUNK) {
-    const i64 w = MIN(n - k, (i64)CHUNK);
-    char *dst = (char *)to + (size_t)k * dtype_bytes(t);
-    const char *src = (const char *)x + (size_t)k * dtype_bytes(t);
-    if (dtype_kind_of(t) == DK_FLOAT) {
-      ker_load_f64((double *)(void *)a, t, dst, w), ker_load_f64((double *)(void *)b, t, src, w);
-      fold_f64((double *)(void *)a, (const double *)(const void *)b, w, r);
-    } else {
-      ker_load_i64((i64 *)a, t, dst, w), ker_load_i64((i64 *)b, t, src, w);
-      fold_u64(a, b, w, r, flip);
-    }
-    eval_store(dst, t, a, w);
-  }
-}
-
-void eval_store(void *dst, dtype t, const void *acc, i64 n) {
-  if (dtype_kind_of(t) == DK_FLOAT)
-    ker_store_f64(dst, t, acc, n);
-  else
-    ker_store_i64(dst, t, acc, n);
-}
+#include "eval/movement.h"
 
 // ---- one movement --------------------------------------------------------------------------------------
-
-typedef struct {
-  u32 end, member;
-} giver;
-
-typedef struct {
-  interp *m;
-  const instr *i;
-  attrs at;
-  const point *when;
-  const char *name;
-  const u8 *over;
-  u32 nover;
-  const end *in, *out; // operand (the first, for a join) and result
-  u32 nin;
-  reduction red; // RED_NONE: put together
-  giver *list;   // of the target at hand
-  u32 n, cap;
-} movement;
 
 static const char *axis_name(const movement *v, u8 axis) {
   return sym_str(v->m->c, axis_get(v->m->p->sp, axis)->name);
@@ -129,7 +20,7 @@ static void give(movement *v, u32 e, u32 member) {
 }
 
 // All members of the subgroup of `member` over the axes, in their order.
-static void give_subgroup(movement *v, group g, u32 member) {
+void movement_give_subgroup(movement *v, group g, u32 member) {
   u32 n = group_offsets(v->m->p->sp, g, v->over, v->nover, NULL, 0);
   u32 *offset = NEWN(v->m->scratch, u32, n), lead = group_lead(v->m->p->sp, g, member, v->over, v->nover);
   group_offsets(v->m->p->sp, g, v->over, v->nover, offset, n);
@@ -190,11 +81,11 @@ static void give_across(movement *v, u32 to) {
 // An exchange: of sums the summands in their order, else whatever a member has of its piece stays there.
 static void give_exchange(movement *v, u32 to) {
   if (v->red == RED_NONE) give(v, 0, to);
-  give_subgroup(v, v->out->g, to);
+  movement_give_subgroup(v, v->out->g, to);
 }
 
 // Draws up the givers of one target member. False: the rule itself is broken (diagnosed).
-static bool givers(movement *v, u32 to) {
+bool movement_givers(movement *v, u32 to) {
   u32 rank = eval_rank_of(v->m, v->out->g, to), root;
   v->n = 0;
   switch (v->i->op) {
@@ -202,11 +93,11 @@ static bool givers(movement *v, u32 to) {
   case OP_reduce_scatter:
   case OP_all_gather:
   case OP_all_to_all:
-  case OP_halo_exchange: give_subgroup(v, v->out->g, to); return true;
+  case OP_halo_exchange: movement_give_subgroup(v, v->out->g, to); return true;
   case OP_exchange: give_exchange(v, to); return true;
   case OP_permute:
     if (v->nover)
-      give_subgroup(v, v->out->g, to);
+      movement_give_subgroup(v, v->out->g, to);
     else
       for (u32 k = 0; k < v->in->p->n; k++)
         if (same_summand(v, k, to)) give(v, 0, k);
@@ -221,7 +112,7 @@ static bool givers(movement *v, u32 to) {
     int k = eval_member(v->m, v->in->g, rank);
     if (k < 0) return true;
     if (!root_rank(v, v->in->g, (u32)k, &root)) return false;
-    if (root == rank) give_subgroup(v, v->in->g, (u32)k);
+    if (root == rank) movement_give_subgroup(v, v->in->g, (u32)k);
     return true;
   }
   case OP_send: give_across(v, to); return true;
@@ -241,6 +132,19 @@ static bool not_covered(const movement *v, u32 to, i64 found) {
 
 static const void *given(const movement *v, giver g) { return v->in[g.end].v->piece[g.member]->data; }
 
+// The piece lies together in the only one that it can come from: it is a part of that.
+static bool take_part(movement *v, u32 to) {
+  const end *e = &v->in[v->list[0].end];
+  const spot *from = &e->p->at[v->list[0].member], *s = &v->out->p->at[to];
+  buf *b = e->v->piece[v->list[0].member];
+  if (v->i->op != OP_part || v->n != 1 || v->out->v->piece[to] || !b) return false;
+  const meeting *x = meeting_of(v->m->scratch, s, from, v->out->p->t->s.nd, dtype_bytes(e->p->stored), INT64_MAX);
+  const i64 at = x->elems == s->elems && x->portions == 1 ? portion_offset(x, 0, false) : -1;
+  if (at < 0 || portion_offset(x, 0, true)) return false;
+  v->out->v->piece[to] = eval_within(v->m, b, at, spot_bytes(v->out->p, to));
+  return true;
+}
+
 // Where the first giver holds just this piece, nothing is copied.
 static bool take_whole(movement *v, u32 to) {
   const holdings *op = v->out->p;
@@ -252,21 +156,21 @@ static bool take_whole(movement *v, u32 to) {
 }
 
 // Where the result goes that others may have begun to refer to.
-static buf *room_for(movement *v, u32 to) {
+buf *movement_room(movement *v, u32 to) {
   buf **b = &v->out->v->piece[to];
   if (!*b) *b = eval_buf(v->m, spot_bytes(v->out->p, to));
   return *b;
 }
 
 // The piece of `to` from what the givers hold, each element from the first giver.
-static bool put_together(movement *v, u32 to) {
+bool movement_put_together(movement *v, u32 to) {
   const holdings *op = v->out->p;
   const spot *s = &op->at[to];
   u32 nd = op->t->s.nd;
-  if (take_whole(v, to)) return true;
+  if (take_whole(v, to) || take_part(v, to)) return true;
   bool even = true;
   for (u32 e = 0; e < v->nin; e++) even = even && v->in[e].p->even;
-  buf *b = room_for(v, to);
+  buf *b = movement_room(v, to);
   if (eval_is_dry(v->m)) return true;
   arena_mark_t mark = arena_mark(v->m->scratch);
   u8 *done = even ? NULL : ZNEWN(v->m->scratch, u8, s->elems); // even pieces are equal or disjoint
@@ -322,10 +226,10 @@ static i64 combine_cut(movement *v, u32 to, buf *b) {
 
 // The piece of `to` combined from all givers, in their order, rounded once. The sum of one summand is that summand: a
 // gradient that was accumulated over the microbatches is complete as it is.
-static bool combine(movement *v, u32 to) {
+bool movement_combine(movement *v, u32 to) {
   const spot *s = &v->out->p->at[to];
   if (v->n == 1 && take_whole(v, to)) return true;
-  buf *b = room_for(v, to);
+  buf *b = movement_room(v, to);
   if (eval_is_dry(v->m)) return true;
   bool alike = v->n > 0;
   for (u32 k = 0; k < v->n && alike; k++)
@@ -340,193 +244,9 @@ static bool combine(movement *v, u32 to) {
   return found == s->elems || not_covered(v, to, found);
 }
 
-// ---- between processes -----------------------------------------------------------------------------------
-// How many elements of the piece of `to` the giver has.
-static i64 overlap(const movement *v, u32 to, giver g) {
-  const holdings *ip = v->in[g.end].p, *op = v->out->p;
-  i64 n = 1;
-  for (u32 d = 0; d < op->t->s.nd && n; d++) {
-    const imap *x = ip->at[g.member].map[d], *y = op->at[to].map[d];
-    i64 both = op->at[to].dim[d];
-    if (x && x != y) {
-      both = 0;
-      for (i64 j = 0; j < op->at[to].dim[d]; j++) both += x->inverse[y ? y->index[j] : j] >= 0;
-    }
-    n *= both;
-  }
-  return n;
-}
-
-// Does the piece of `to` need what giver k of its list holds? Both ends must say the same.
-static bool needed(const movement *v, u32 to, u32 k) {
-  const u32 nd = v->out->p->t->s.nd;
-  const spot *at = &v->in[v->list[k].end].p->at[v->list[k].member];
-  if (v->red != RED_NONE) return true;
-  if (eval_same(&v->in[v->list[0].end].p->at[v->list[0].member], &v->out->p->at[to], nd)) return !k;
-  for (u32 j = 0; j < k; j++)
-    if (eval_same(&v->in[v->list[j].end].p->at[v->list[j].member], at, nd)) return false;
-  return overlap(v, to, v->list[k]) > 0;
-}
-
-// What this rank has for the piece of `to` leaves, or what it needs for its own piece comes: came[k] says so of giver k.
-// All sends are put before all receives: they wait for nobody, and both directions of a link are used at once.
-static void put_exchange(movement *v, u32 to, transfer *sends, transfer *receives, bool *came) {
-  interp *m = v->m;
-  const u32 self = m->link->rank, target = eval_rank_of(m, v->out->g, to);
-  for (u32 k = 0; k < v->n; k++) {
-    const end *e = &v->in[v->list[k].end];
-    buf **b = &e->v->piece[v->list[k].member];
-    const u32 from = eval_rank_of(m, e->g, v->list[k].member);
-    if (target == self) came[k] = false;
-    if ((from == self) == (target == self) || !needed(v, to, k)) continue;
-    if (target == self) *b = eval_buf(m, spot_bytes(e->p, v->list[k].member)), came[k] = true;
-    transfer *t = from == self ? sends : receives;
-    *vec_push(t->a, &t->step) = (transfer_step){.sends = from == self,
-                                                .peer = from == self ? target : from,
-                                                .data = (*b)->data,
-                                                .bytes = (*b)->bytes};
-  }
-}
-
-static void forget(movement *v, const bool *came) {
-  for (u32 k = 0; k < v->n; k++) {
-    buf **b = &v->in[v->list[k].end].v->piece[v->list[k].member];
-    if (came[k]) eval_drop(v->m, *b), *b = NULL;
-  }
-}
-
-// A movement of which this process does what concerns its own rank.
-typedef struct {
-  movement v;
-  int self;    // this rank's number in the target; -1: it is not in it
-  bool around; // a ring
-  bool *came;  // of the givers of the own piece: does theirs come from elsewhere?
-  buf_list kept;
-} linked;
-
-// The members of this rank's subgroup as a ring, if the collective can go around one.
-static bool ring_of(linked *x, arena *a, ring *r) {
-  movement *v = &x->v;
-  const opcode op = v->i->op;
-  if (x->self < 0 || !v->m->o.ring_bytes) return false;
-  if (op != OP_all_reduce && op != OP_reduce_scatter && op != OP_all_gather) return false;
-  u32 *member = NEWN(a, u32, v->cap);
-  v->n = 0;
-  give_subgroup(v, v->out->g, (u32)x->self);
-  *r = (ring){.m = v->m, .in = v->in, .out = v->out, .red = v->red, .n = v->n, .member = member};
-  for (u32 k = 0; k < v->n; k++) {
-    member[k] = v->list[k].member;
-    x->came[k] = op == OP_all_gather && member[k] != (u32)x->self;
-    if (member[k] == (u32)x->self) r->at = k;
-  }
-  return ring_takes(r, op);
-}
-
-// From each to each, targets one after the other, on every rank in the same order.
-static bool put_from_each(linked *x, transfer *t) {
-  movement *v = &x->v;
-  recorder *rec = recorder_of(v->m);
-  transfer receives = {.a = t->a};
-  giver *own = NEWN(t->a, giver, v->cap);
-  u32 nown = 0;
-  bool ok = true;
-  for (u32 to = 0; to < v->out->p->n && ok; to++) {
-    ok = givers(v, to);
-    if (ok && rec) record_pairs(rec, v->n == 1 && v->list->member == to);
-    if (ok) put_exchange(v, to, t, &receives, x->came);
-    if ((int)to == x->self) memcpy(own, v->list, v->n * sizeof *own), nown = v->n;
-  }
-  for (u32 k = 0; k < receives.step.n; k++) *vec_push(t->a, &t->step) = receives.step.v[k];
-  v->list = own, v->n = nown;
-  return ok;
-}
-
-// What moves, put together in t->a. Around a ring, and to servers and from them, every message is recorded.
-static bool put_linked(linked *x, transfer *t) {
-  movement *v = &x->v;
-  ring r;
-  v->cap = v->nin;
-  for (u32 e = 0; e < v->nin; e++) v->cap = MAX(v->cap, v->in[e].p->n + 1);
-  v->list = NEWN(t->a, giver, v->cap), x->came = ZNEWN(t->a, bool, v->cap + 1);
-  x->self = eval_member(v->m, v->out->g, v->m->link->rank);
-  t->t = v->out->p->stored, t->red = v->red, t->where = v->i->where;
-  x->around = ring_of(x, t->a, &r);
-  if (x->around)
-    ring_put(&r, v->i->op, t, &x->kept);
-  else if (!put_from_each(x, t))
-    return false;
-  t->messages = recorder_of(v->m) && (x->around || attr_int(v->at, A_server, 0));
-  if (t->messages) record_number_messages(v->m->record, t);
-  return true;
-}
-
-// The own piece, of what has come.
-static bool finish_linked(linked *x, bool ok) {
-  movement *v = &x->v;
-  const bool there = x->self < 0 || (x->around && v->i->op != OP_all_gather);
-  if (ok && !there) ok = v->red == RED_NONE ? put_together(v, (u32)x->self) : combine(v, (u32)x->self);
-  forget(v, x->came);
-  for (u32 k = 0; k < x->kept.n; k++) eval_drop(v->m, x->kept.v[k]);
-  return ok;
-}
-
-static bool linked_movement(movement *v) {
-  arena_mark_t mark = arena_mark(v->m->scratch);
-  linked x = {.v = *v};
-  transfer t = {.a = v->m->scratch};
-  bool ok = put_linked(&x, &t);
-  t.timed = t.messages;
-  ok = ok && transfer_run(v->m, &t);
-  if (t.messages) record_messages(v->m->record, &t);
-  ok = finish_linked(&x, ok);
-  arena_release(v->m->scratch, mark);
-  return ok;
-}
-
-// ---- beside computation ----------------------------------------------------------------------------------
-// An end whose pieces stay, whatever becomes of the value: its own holder refers to them, too.
-static end *end_kept(arena *a, const end *e) {
-  held *h = NEW(a, held);
-  *h = *e->v;
-  h->piece = ZNEWN(a, buf *, h->n + 1);
-  eval_held_share(h, e->v);
-  end *copy = NEW(a, end);
-  *copy = (end){e->g, e->p, h};
-  return copy;
-}
-
-static bool finish_beside(interp *m, void *arg, bool came) {
-  linked *x = arg;
-  const bool ok = finish_linked(x, came);
-  eval_held_drop(m, x->v.in->v), eval_held_drop(m, x->v.out->v);
-  return ok;
-}
-
-// It begins, and ends when its result is used, or with the step.
-static bool movement_beside(movement *v) {
-  errand *e = beside_new(v->m);
-  linked *x = NEW(e->a, linked);
-  *x = (linked){.v = *v};
-  x->v.in = end_kept(e->a, v->in), x->v.out = end_kept(e->a, v->out);
-  const bool ok = put_linked(x, &e->t);
-  if (!ok || !e->t.step.n) { // nothing to wait for
-    const bool done = finish_linked(x, ok);
-    eval_held_share(v->out->v, x->v.out->v);
-    eval_held_drop(v->m, x->v.in->v), eval_held_drop(v->m, x->v.out->v);
-    arena_free(e->a);
-    return done;
-  }
-  if (x->self >= 0) {
-    e->out = room_for(&x->v, (u32)x->self);
-    v->out->v->piece[x->self] = buf_share(e->out);
-  }
-  e->finish = finish_beside, e->arg = x;
-  beside_begin(v->m, e);
-  return true;
-}
-
+// ---- all members ------------------------------------------------------------------------------------------
 static bool whole_movement(movement *v) {
-  if (v->m->link) return beside_takes(v->m, v->i) ? movement_beside(v) : linked_movement(v);
+  if (v->m->link) return movement_linked(v);
   arena_mark_t mark = arena_mark(v->m->scratch);
   u32 n = v->out->p->n, *begin = NEWN(v->m->scratch, u32, n + 1), nd = v->out->p->t->s.nd;
   v->cap = v->nin;
@@ -537,7 +257,7 @@ static bool whole_movement(movement *v) {
     begin[to] = lists.n;
     vec_reserve(v->m->scratch, &lists, lists.n + v->cap);
     v->list = lists.v + lists.n;
-    ok = givers(v, to);
+    ok = movement_givers(v, to);
     if (!ok) break;
     lists.n += v->n;
     buf **piece = v->out->v->piece;
@@ -546,7 +266,7 @@ static bool whole_movement(movement *v) {
           eval_same(&v->out->p->at[j], &v->out->p->at[to], nd))
         piece[to] = buf_share(piece[j]);
     begin[to + 1] = lists.n;
-    if (!piece[to]) ok = v->red == RED_NONE ? put_together(v, to) : combine(v, to);
+    if (!piece[to]) ok = v->red == RED_NONE ? movement_put_together(v, to) : movement_combine(v, to);
   }
   arena_release(v->m->scratch, mark);
   return ok;
@@ -626,7 +346,7 @@ static bool make_partial(movement *v) {
     if (first && group_lead(v->m->p->sp, v->out->g, k, v->over, v->nover) == k) {
       v->n = 0;
       give(v, 0, k);
-      if (!put_together(v, k)) return false;
+      if (!movement_put_together(v, k)) return false;
       continue;
     }
     arena_mark_t mark = arena_mark(v->m->scratch);

@@ -98,8 +98,16 @@ buf *eval_borrow(interp *m, void *data, i64 bytes) {
   return b;
 }
 
+buf *eval_within(interp *m, buf *of, i64 at, i64 bytes) {
+  buf *b = eval_buf(m, 0);
+  b->bytes = bytes, b->of = buf_share(of);
+  if (!eval_is_dry(m)) b->data = of->data + at;
+  return b;
+}
+
 void eval_drop(interp *m, buf *b) {
   if (!b || --b->refs) return;
+  if (b->of) eval_drop(m, b->of);
   *(b->prev ? &b->prev->next : &m->live) = b->next;
   if (b->next) b->next->prev = b->prev;
   m->live_bytes -= b->room;

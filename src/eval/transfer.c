@@ -1,4 +1,5 @@
-// transfer.c - does what a communication has put together: sends, receives and combines, one after the other.
+// transfer.c - does what a communication has put together: sends, receives and combines, one after the other. Takes no memory:
+// it may run in a thread of its own.
 #include "eval/internal.h"
 #include <errno.h>
 #include <time.h>
@@ -21,13 +22,26 @@ static bool go(const eval_link *l, eval_where *w, const transfer_step *s) {
   return ok;
 }
 
+static void add_up(const summing *s, u32 portion) {
+  for (u32 k = 0; k < s->n; k++) {
+    const i64 at = s->piece[k] ? portion_offset(s->part[k], portion, false) : -1;
+    if (s->piece[k] && at < 0) portion_pick(s->part[k], portion, s->piece[k], s->slot[k]);
+    s->at[k] = at < 0 ? s->slot[k] : s->piece[k] + at;
+  }
+  eval_sum(s->to + portion_offset(*s->part, portion, true), s->at, s->n, s->t,
+           portion_bytes(*s->part, portion) / (i64)dtype_bytes(s->t), s->red);
+}
+
 bool transfer_go(const eval_link *l, eval_where *w, transfer *t, u32 *gone) {
   for (u32 k = 0; k < t->step.n; k++) {
     transfer_step *s = &t->step.v[k];
     if (t->timed) s->start_ns = now_ns();
+    if (s->sends && s->part) portion_pick(s->part, s->portion, s->piece, s->data);
     if (!go(l, w, s)) return *gone = s->peer, false;
     if (t->timed && !s->sends) s->waited_ns = MAX(now_ns() - s->start_ns, 1);
     if (s->into) eval_fold_stored(s->into, s->data, t->t, s->bytes / (i64)dtype_bytes(t->t), t->red);
+    if (!s->sends && s->part) portion_put(s->part, s->portion, s->piece, s->data);
+    if (s->sum) add_up(s->sum, s->portion);
     if (t->timed) s->dur_ns = now_ns() - s->start_ns;
   }
   return true;

@@ -71,7 +71,7 @@ typedef enum {
 
 enum {               // row flags
   OPF_VIEW = 1,      // no work: the result shares the first operand's storage
-  OPF_INPLACE = 2,   // the first result may take over the first operand's storage when that is donated
+  OPF_INPLACE = 2,   // results may take over the storage of the operands that they continue when those are donated
   OPF_COMM = 4,      // communication: layouts of operand and result say what moves
   OPF_RANDOM = 8,    // draws counter-based random numbers by global element index
   OPF_META = 16,     // neither time nor bytes (constants, packs)
@@ -97,6 +97,11 @@ typedef struct {
       *own; // what an operator from outside the table has beside its row; NULL: it is in the table
 } op_row;
 const op_row *op_row_of(opcode op);
+// The operand whose storage result r takes over, if the row is OPF_INPLACE and that is donated. Of an optimizer its states
+// follow the gradient, which none of its results continues.
+static inline u32 op_continues(opcode op, u32 r) {
+  return op_row_of(op)->flags & OPF_MANY_RES ? r : r ? r + 1 : 0;
+}
 const char *op_law_text(opcode op);   // the law in letters; NULL: it has none (call)
 const char *op_split_text(opcode op); // what may be split, in words; NULL: its letters say it
 bool op_takes(opcode op, attr_key k); // has its row the attribute?

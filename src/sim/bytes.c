@@ -166,17 +166,20 @@ static bool takes_no_room(const walk *w, const instr *i) {
 }
 
 // The buffer that result r takes over: that of the operand it continues, if it is donated and nothing else
-// holds it.
+// holds it. A communication takes place in an operand that ends, donated or not, unless it is a parameter of main.
 static u32 taken_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
-  u32 k = flags & OPF_MANY_RES ? r : r ? r + 1 : 0; // optimizers: new states after the gradient
   if (takes_no_room(w, i)) return NO_BUFFER;
-  if (!(flags & OPF_INPLACE) || k >= n || !opd_donated(w->f, i, k)) return NO_BUFFER;
+  const u32 k = op_continues((opcode)i->op, r);
+  if (!(flags & OPF_INPLACE) || k >= n) return NO_BUFFER;
+  const bool donated = opd_donated(w->f, i, k);
+  if (!donated && !(flags & OPF_COMM)) return NO_BUFFER;
   u32 b = heap_whole(&w->h, opd_of(w->f, i, k));
   if (b == NO_BUFFER) {
     span x = w->h.val[opd_of(w->f, i, k)];
     b = x.n == 1 ? heap_only(&w->h, x.begin) : NO_BUFFER;
   }
   if (b == NO_BUFFER || heap_at(&w->h, b)->parts || !heap_free_to_give(&w->h, b)) return NO_BUFFER;
+  if (!donated && !heap_at(&w->h, b)->owned) return NO_BUFFER;
   return heap_at(&w->h, b)->size == size_of(w->m, w->f->values.v[i->res + r].ty, w->g) ? b : NO_BUFFER;
 }
 
@@ -288,7 +291,7 @@ static void give(walk *w, const instr *i, u32 row, u32 num) {
   w->given.n = 0;
   for (u32 k = 0; k < sp->nparam; k++) {
     value v = opd_of(w->f, i, k);
-    if (h->gone[v] != num || !(w->m->distir || opd_donated(w->f, i, k))) continue;
+    if (h->gone[v] != num) continue;
     u32 b = heap_whole(h, v), q = sp->begin[k];
     if (b != NO_BUFFER && !may_give(w, b)) continue; // nor any part of it
     if (b != NO_BUFFER && size_fits(w->m, heap_at(h, b), want + q)) {
