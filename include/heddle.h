@@ -537,6 +537,8 @@ typedef struct heddle_run heddle_run;
 // inputs: of the distributed program, whole; this rank takes its pieces of them. All ranks make the same calls.
 heddle_run *heddle_run_new(heddle_program *distributed, const heddle_link *link,
                            const heddle_tensors *inputs);
+// The same, and the inputs are spent, so that both are never held at once: free them.
+heddle_run *heddle_run_take(heddle_program *distributed, const heddle_link *link, heddle_tensors *inputs);
 void heddle_run_free(heddle_run *r);
 // One step. Updated weights and states are those of the next one.
 bool heddle_run_step(heddle_run *r);

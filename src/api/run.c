@@ -25,7 +25,7 @@ static eval_link link_of(const heddle_link *l) {
   return (eval_link){.rank = l->rank, .arg = l->arg, .send = l->send, .receive = l->receive};
 }
 
-static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddle_tensors *inputs) {
+static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddle_tensors *inputs, bool take) {
   if (!heddle_program_ranks(p)) {
     diag(p->p->c, E_PLAN, (loc){0}, "%s runs on one device: only a distributed program has ranks", p->name);
     diag_hint(p->p->c, "heddle_plan_apply makes one");
@@ -40,7 +40,8 @@ static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddl
   r->nparams = func_get(p->p, p->p->main)->nparams;
   r->older = inputs->updates;
   r->next = program_next(p->p, r->o.a), r->loss = program_loss(p->p);
-  r->r = eval_rank_new(p->p, &o, &to, inputs->x, inputs->n);
+  r->r = take ? eval_rank_take(p->p, &o, &to, inputs->x, inputs->n)
+              : eval_rank_new(p->p, &o, &to, inputs->x, inputs->n);
   if (r->r) return r;
   object_drop(r);
   return NULL;
@@ -48,7 +49,11 @@ static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddl
 heddle_run *heddle_run_new(heddle_program *distributed, const heddle_link *link,
                            const heddle_tensors *inputs) {
   if (!distributed || !link || !inputs) return NULL;
-  API_RETURN(heddle_run *, NULL, distributed->o.s, begin(distributed, link, inputs));
+  API_RETURN(heddle_run *, NULL, distributed->o.s, begin(distributed, link, inputs, false));
+}
+heddle_run *heddle_run_take(heddle_program *distributed, const heddle_link *link, heddle_tensors *inputs) {
+  if (!distributed || !link || !inputs) return NULL;
+  API_RETURN(heddle_run *, NULL, distributed->o.s, begin(distributed, link, inputs, true));
 }
 void heddle_run_free(heddle_run *r) { object_drop(r); }
 void heddle_run_ring(heddle_run *r, int64_t chunk_bytes) {

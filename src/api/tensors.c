@@ -64,10 +64,11 @@ heddle_tensors *tensors_of_parameters(heddle_program *p) {
   return t;
 }
 
+heddle_tensors *tensors_open(heddle_program *p) { return fits(p->p) ? tensors_of_parameters(p) : NULL; }
+
 heddle_tensors *tensors_random(heddle_program *p, u64 seed) {
-  if (!fits(p->p)) return NULL;
-  heddle_tensors *t = tensors_of_parameters(p);
-  if (eval_random_as(p->p, p->uses, seed, t->x, t->n, t->o.a)) return t;
+  heddle_tensors *t = tensors_open(p);
+  if (!t || eval_random_as(p->p, p->uses, seed, t->x, t->n, t->o.a)) return t;
   object_drop(t);
   return NULL;
 }

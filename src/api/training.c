@@ -8,11 +8,10 @@ static role role_of(const prog *p, u32 k) { return func_get(p, p->main)->params.
 
 // ---- what training begins with -----------------------------------------------------------------------------
 static heddle_tensors *initial(heddle_program *p, u64 seed) {
-  heddle_tensors *t = tensors_random(p, seed);
-  for (u32 k = 0; t && k < t->n; k++)
-    if (role_of(p->p, k) == ROLE_STATE) memset(t->x[k].data, 0, (size_t)shape_bytes(&t->x[k].s));
-  if (t) eval_masters(p->p, t->x);
-  return t;
+  heddle_tensors *t = tensors_open(p);
+  if (!t || eval_initial(p->p, p->uses, seed, t->x, t->n, t->o.a)) return t;
+  object_drop(t);
+  return NULL;
 }
 heddle_tensors *heddle_tensors_initial(heddle_program *p, uint64_t seed) {
   if (!p) return NULL;

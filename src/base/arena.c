@@ -18,6 +18,9 @@
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -96,6 +99,20 @@ void base_trim(void) {
 #if defined(__GLIBC__)
   malloc_trim(0);
 #endif
+}
+
+// Memory is private and from the system, so a page that is given back reads as zero.
+void base_zero(void *p, size_t bytes) {
+  const uintptr_t page = 1 << 12, at = (uintptr_t)p, first = (at + page - 1) & -page, end = (at + bytes) & -page;
+#if defined(__linux__)
+  if (first < end && madvise((void *)first, end - first, MADV_DONTNEED) == 0) {
+    memset(p, 0, first - at);
+    memset((void *)end, 0, at + bytes - end);
+    return;
+  }
+#endif
+  (void)first, (void)end;
+  memset(p, 0, bytes);
 }
 
 static pthread_key_t kept_key;

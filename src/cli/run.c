@@ -92,9 +92,9 @@ static void tell_step(const cli *x, bool first, uint64_t step, const step_taken 
   fflush(stdout);
 }
 
-// What the ranks hold in a step, and their processes altogether: the most of any.
+// What a rank holds in a step, and the most that its process has been: when it began, and altogether.
 typedef struct {
-  int64_t step, process;
+  int64_t step, start, process;
 } held_bytes;
 
 static int64_t process_bytes(void) {
@@ -102,24 +102,38 @@ static int64_t process_bytes(void) {
   return getrusage(RUSAGE_SELF, &u) ? 0 : (int64_t)u.ru_maxrss * 1024; // KiB on Linux
 }
 
-// On rank 0 of all. Every rank calls it.
-static bool most_held(heddle_run *r, const heddle_transport *t, held_bytes *most) {
+// Of all ranks, on rank 0. Every rank calls it.
+static bool tell_held(heddle_run *r, const heddle_transport *t, int64_t start, held_bytes *all) {
   heddle_run_bytes own;
   if (!heddle_run_memory(r, &own)) return false;
-  *most = (held_bytes){own.peak_bytes, process_bytes()};
-  if (t->link.rank) return t->link.send(t->link.arg, 0, most, sizeof *most);
-  for (uint32_t k = 1; k < t->ranks; k++) {
-    held_bytes h;
-    if (!t->link.receive(t->link.arg, k, &h, sizeof h)) return false;
-    if (h.step > most->step) most->step = h.step;
-    if (h.process > most->process) most->process = h.process;
-  }
+  *all = (held_bytes){own.peak_bytes, start, process_bytes()};
+  if (t->link.rank) return t->link.send(t->link.arg, 0, all, sizeof *all);
+  for (uint32_t k = 1; k < t->ranks; k++)
+    if (!t->link.receive(t->link.arg, k, &all[k], sizeof *all)) return false;
   return true;
+}
+
+static held_bytes most_held(const held_bytes *all, uint32_t ranks) {
+  held_bytes most = *all;
+  for (uint32_t k = 1; k < ranks; k++) {
+    if (all[k].step > most.step) most.step = all[k].step;
+    if (all[k].process > most.process) most.process = all[k].process;
+  }
+  return most;
+}
+
+static void put_json_held(const held_bytes *all, uint32_t ranks) {
+  fputs(", \"memory\": [", stdout);
+  for (uint32_t k = 0; k < ranks; k++)
+    printf("%s{\"tensor_bytes\": %lld, \"start_bytes\": %lld, \"process_bytes\": %lld}", k ? ", " : "",
+           (long long)all[k].step, (long long)all[k].start, (long long)all[k].process);
+  putchar(']');
 }
 
 // The first step makes what the others find: it is no part of the median.
 static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t before, uint64_t n,
-                     const step_taken *s, const held_bytes *h) {
+                     const step_taken *s, const held_bytes *all) {
+  const held_bytes most = most_held(all, ranks), *h = &most;
   step_taken *sorted = malloc(sizeof *s * n);
   const uint64_t first = n > 1;
   if (!sorted) return;
@@ -138,8 +152,10 @@ static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t be
   int64_t chunk;
   if (run_collectives_of(x, &chunk) && chunk)
     printf(", \"collectives\": \"ring\", \"chunk_bytes\": %lld", (long long)chunk);
-  printf(", \"ranks\": %u, \"step_ms\": %.6g, \"tensor_bytes\": %lld, \"process_bytes\": %lld, \"steps\": [",
+  printf(", \"ranks\": %u, \"step_ms\": %.6g, \"tensor_bytes\": %lld, \"process_bytes\": %lld",
          ranks, median, (long long)h->step, (long long)h->process);
+  put_json_held(all, ranks);
+  fputs(", \"steps\": [", stdout);
   for (uint64_t k = 0; k < n; k++) {
     printf("%s{\"step\": %llu, \"loss\": ", k ? ", " : "", (unsigned long long)(before + k + 1));
     put_json_loss(s[k].loss);
@@ -234,11 +250,12 @@ static bool save_is_due(const cli *x, const beginning *b, bool last) {
 }
 
 static bool train(cli *x, heddle_program *d, const heddle_transport *t, const watched *w, const char *plan) {
+  const int64_t start = process_bytes();
   beginning b;
   if (!begin(x, d, plan, &b)) return false;
   const uint64_t before = b.at.step;
-  heddle_run *r = heddle_run_new(d, &t->link, b.t);
-  heddle_tensors_free(b.t); // its pieces are what this rank needs
+  heddle_run *r = heddle_run_take(d, &t->link, b.t); // its pieces are what this rank needs
+  heddle_tensors_free(b.t);
   step_taken *taken = r ? calloc(b.steps, sizeof *taken) : NULL;
   int64_t chunk;
   bool ok = taken && run_collectives_of(x, &chunk) && (!run_trace_of(x) || heddle_run_record(r, 0));
@@ -251,9 +268,10 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
     if (ok && !t->link.rank) tell_step(x, !k, b.at.step, &taken[k]);
     if (ok && save_is_due(x, &b, k + 1 == b.steps)) ok = save(x, r, &b, t->link.rank);
   }
-  held_bytes held;
-  ok = ok && most_held(r, t, &held);
-  if (ok && !t->link.rank && !x->quiet) tell_all(x, t->ranks, plan, before, b.steps, taken, &held);
+  held_bytes *held = calloc(t->ranks, sizeof *held);
+  ok = ok && held && tell_held(r, t, start, held);
+  if (ok && !t->link.rank && !x->quiet) tell_all(x, t->ranks, plan, before, b.steps, taken, held);
+  free(held);
   if (r && run_trace_of(x)) ok = heddle_run_recorded(r, run_trace_of(x)) && ok; // of a job that failed, too
   heddle_tensors *after = ok && x->output && !x->quiet ? heddle_run_parameters(r) : NULL;
   if (ok && x->output && !x->quiet) ok = after && (t->link.rank || heddle_tensors_write(after, x->output));

@@ -56,6 +56,8 @@ typedef struct eval_uses eval_uses;
 const eval_uses *eval_uses_of(const prog *p, arena *a);
 i64 eval_index_bound(const eval_uses *u, u32 k); // elements of parameter k must be below; 0: not known
 bool eval_random_as(const prog *p, const eval_uses *model, u64 seed, eval_array *in, u32 nin, arena *a);
+// As eval_random_as, and states are zero, but for masters: what training begins with. No page of them is touched.
+bool eval_initial(const prog *p, const eval_uses *model, u64 seed, eval_array *in, u32 nin, arena *a);
 // As eval_random, for telling programs apart by their results: weights and running statistics whose elements
 // are given and all equal are random too. Equal weights make all equal that they are multiplied with, and one
 // variance in every layer makes deep networks saturate.
@@ -105,6 +107,8 @@ const char *eval_where_text(const prog *p, u64 at, u32 top, arena *a, loc *where
 // in: whole arrays for main's parameters, as eval_run takes them; pieces are copied. NULL and diagnostics.
 eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *link, const eval_array *in,
                          u32 nin);
+// The same, and what has been copied is zero afterwards: its memory is given back on the way.
+eval_rank *eval_rank_take(const prog *p, const eval_opts *o, const eval_link *link, eval_array *in, u32 nin);
 void eval_rank_free(eval_rank *r);
 // By parameter of main: its result of a step, from 1, which eval_rank_step takes; 0: it stays. "wte.new" is what "wte"
 // will be. next has room for all.

@@ -247,8 +247,10 @@ void eval_masters(const prog *p, eval_array *in) {
   arena_free(a);
 }
 
+typedef enum { FILL_RANDOM, FILL_TELLING, FILL_INITIAL } filling;
+
 static bool fill_all(const prog *p, const eval_uses *model, u64 seed, eval_array *in, u32 nin, arena *a,
-                     bool telling) {
+                     filling how) {
   const func_info *f = func_get(p, p->main);
   if (nin != f->nparams) {
     diag(p->c, E_ARITY, f->where, "main takes %u inputs, %u were asked for", f->nparams, nin);
@@ -261,22 +263,28 @@ static bool fill_all(const prog *p, const eval_uses *model, u64 seed, eval_array
   arena_mark_t mark = arena_mark(a);
   const eval_uses *own = eval_uses_of(p, a);
   for (u32 k = 0; k < nin; k++)
-    fill(p, &in[k], &f->params.v[k], model && k < model->n ? &model->of[k] : &own->of[k],
-         hash_u64(k + 1, seed + 1), telling);
+    if (how == FILL_INITIAL && f->params.v[k].r == ROLE_STATE)
+      base_zero(in[k].data, (size_t)shape_bytes(&in[k].s));
+    else
+      fill(p, &in[k], &f->params.v[k], model && k < model->n ? &model->of[k] : &own->of[k],
+           hash_u64(k + 1, seed + 1), how == FILL_TELLING);
   arena_release(a, mark);
   eval_masters(p, in);
   return true;
 }
 
 bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
-  return fill_all(p, NULL, seed, in, nin, a, false);
+  return fill_all(p, NULL, seed, in, nin, a, FILL_RANDOM);
 }
 bool eval_random_as(const prog *p, const eval_uses *model, u64 seed, eval_array *in, u32 nin, arena *a) {
-  return fill_all(p, model, seed, in, nin, a, false);
+  return fill_all(p, model, seed, in, nin, a, FILL_RANDOM);
+}
+bool eval_initial(const prog *p, const eval_uses *model, u64 seed, eval_array *in, u32 nin, arena *a) {
+  return fill_all(p, model, seed, in, nin, a, FILL_INITIAL);
 }
 
 bool eval_telling(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a) {
-  return fill_all(p, NULL, seed, in, nin, a, true);
+  return fill_all(p, NULL, seed, in, nin, a, FILL_TELLING);
 }
 
 i64 eval_bound(const prog *p, u32 k) {

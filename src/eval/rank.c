@@ -129,8 +129,7 @@ static held shared(interp *m, type t, const held *from) {
   return h;
 }
 
-eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *link, const eval_array *in,
-                         u32 nin) {
+static eval_rank *rank_new(const prog *p, const eval_opts *o, const eval_link *link, u32 nin) {
   const func_info *f = func_get(p, p->main);
   if (!ir_check_whole(p, "run")) return NULL;
   if (nin != f->nparams) {
@@ -148,7 +147,25 @@ eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *lin
   r->param = ZNEWN(r->m.stack, held, r->nparams + 1), r->result = ZNEWN(r->m.stack, held, r->nresults + 1);
   for (u32 k = 0; k < r->nresults; k++)
     r->result[k] = eval_held_new(&r->m, f->values.v[f->rets.v[k]].ty, (group){0});
-  if (eval_enter(&r->m, in, r->param)) return r;
+  return r;
+}
+
+eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *link, const eval_array *in,
+                         u32 nin) {
+  eval_rank *r = rank_new(p, o, link, nin);
+  if (!r || eval_enter(&r->m, in, r->param)) return r;
+  eval_rank_free(r);
+  return NULL;
+}
+
+eval_rank *eval_rank_take(const prog *p, const eval_opts *o, const eval_link *link, eval_array *in, u32 nin) {
+  eval_rank *r = rank_new(p, o, link, nin);
+  bool ok = r;
+  for (u32 k = 0; k < nin && ok; k++) {
+    ok = eval_enter_one(&r->m, k, &in[k], &r->param[k]);
+    if (in[k].data) base_zero(in[k].data, (size_t)shape_bytes(&in[k].s));
+  }
+  if (ok) return r;
   eval_rank_free(r);
   return NULL;
 }

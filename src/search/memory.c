@@ -169,6 +169,8 @@ static double kept_in(const kept_sums *x, u32 from, u32 i, u32 to) {
 // On the mean rank of a place: while microbatches are on their way, and when all gradients are there.
 typedef struct {
   double tasks, update;
+  double again; // of tasks: what the next backward makes again, beside what is kept
+  u32 stages;   // that keep anything; of several it is not known whose backward comes next
 } held;
 
 static void add_stage(held *to, const memory_bounds *b, const known_kept *of, const strategy *s,
@@ -193,9 +195,10 @@ static void add_stage(held *to, const memory_bounds *b, const known_kept *of, co
   if (!live || away & OFFLOAD_ACTS) return;
   const double all = kept_in(x, from, to_instr, to_instr);
   double most = all; // of the microbatch whose backward comes next
-  const u32 last = x->again && s->v.n == 1 ? x->last_again[to_instr] : 0;
+  const u32 last = x->again ? x->last_again[to_instr] : 0;
   if (last > from) most = MAX(most, kept_in(x, from, last - 1, to_instr) + x->again[last - 1]);
-  to->tasks += (all * (live - 1) + most) / dp / s->mb.n;
+  to->tasks += all * live / dp / s->mb.n;
+  to->again = (most - all) / dp / s->mb.n, to->stages++;
 }
 
 double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, arena *a, const strategy *s,
@@ -212,6 +215,9 @@ double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, are
       const bool wide = policy_is_interlaced(s) && !pn->segments[k].on.nfix; // on all places
       if (at < s->pp.n && !wide) add_stage(&place[at], b, x, s, pn, k, r);
     }
-  for (u32 q = 0; q < s->pp.n; q++) most = MAX(most, MAX(place[q].tasks, place[q].update));
+  for (u32 q = 0; q < s->pp.n; q++) {
+    const held *h = &place[q];
+    most = MAX(most, MAX(h->tasks + (h->stages == 1 ? h->again : 0), h->update));
+  }
   return most;
 }

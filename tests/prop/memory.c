@@ -59,7 +59,6 @@ static void check_plan(bench *b, const plan *pn) {
   compared[0]++;
   for (u32 rank = 0; rank < r.nranks; rank++) {
     eval_memory e;
-    if (
     const i64 sim = r.cls[r.class_of_rank[rank]].peak_bytes;
     if (!CHECK_MSG(planned(b, d, in, rank, &e), "%s", diag_render(b->m.c, b->a))) return;
     if (!CHECK_MSG(e.peak_bytes == sim, "%.3f rank %u holds %lld bytes, %lld as simulated; begin %lld %lld: %s", (double)e.peak_bytes/sim, rank,

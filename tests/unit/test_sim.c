@@ -304,15 +304,16 @@ TEST(sim_bytes_by_kind) {
   i64 kind[MEM_KINDS];
   peak_of("  %a = exp %x @m\n"               // activation
           "  %b = exp %a @m : f32[256]+d\n"  // temporary
-          "  %c = all_reduce %b over d @m\n" // received
-          "  %d = mul %c, %w @m\n"           // temporary; here %a, %c, %d
+          "  %c = all_reduce %b over d @m\n" // received, in the place of %b
+          "  %t = exp %w @m\n"               // temporary
+          "  %d = mul %c, %t @m\n"           // activation; here %a, %c, %t, %d
           "  %g = mul %d, %a @m backward\n"
           "  %h = scale %g {alpha=2} @m backward\n" // gradient, because of what follows
           "  %v = sgd !%w, %h {lr=0.1} @m update\n"
           "  return %v\n",
           SIM_BYTES_HEDDLE, kind);
   static const i64 want[MEM_KINDS] = {
-      [MEM_PARAM] = 1024, [MEM_ACT] = 2048, [MEM_TEMP] = 1024, [MEM_COMM] = 1024};
+      [MEM_PARAM] = 1024, [MEM_ACT] = 3072, [MEM_TEMP] = 1024, [MEM_COMM] = 1024};
   for (u32 k = 0; k < MEM_KINDS; k++)
     CHECK_MSG(kind[k] == want[k], "%s: %lld, should be %lld", mem_kind_name(k), (long long)kind[k],
               (long long)want[k]);
