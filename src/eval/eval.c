@@ -61,7 +61,7 @@ static const lifetimes *lifetimes_of(interp *m, func fn) {
   for (u32 i = 0; i < n; i++) {
     const instr *in = &f->body.v[i];
     for (u32 k = 0; k < in->nres; k++) last[in->res + k] = i + 1;
-    for (u32 k = 0; k < in->nopd; k++) last[opd_of(f, in, k)] = i + 1;
+    for (u32 k = 0; k < instr_nopd(f, in); k++) last[opd_of(f, in, k)] = i + 1; // to wait for it is no use
   }
   for (u32 k = 0; k < f->rets.n; k++) last[f->rets.v[k]] = n + 1;
   l->begin = ZNEWN(m->a, u32, n + 2);
@@ -268,6 +268,10 @@ static bool communicate(interp *m, frame *f, const instr *i, u32 index, const po
   }
   if (ok) lend_to_sum(m, f, i, index, in, out);
   ok = ok && eval_move(m, i, at, in, nopd, out, i->nres);
+  if (ok && i->op == OP_copy && !strcmp(sym_str(m->c, attr_get(a, A_to)->u.s), "host"))
+    for (u32 k = 0; k < i->nres; k++)
+      for (u32 r = 0; r < out[k].p->n; r++)
+        if (out[k].v->piece[r]) storage_on_host(m, out[k].v->piece[r]);
   arena_release(m->scratch, mark);
   return ok;
 }

@@ -124,6 +124,7 @@ bool eval_rank_step(eval_rank *r, const u32 *next);
 // What a step of the rank holds, known without running one. Pieces that end within it lie in one block, packed.
 typedef struct {
   i64 peak_bytes;        // of all pieces alive at once, parameters among them
+  i64 device_peak_bytes, host_peak_bytes; // of those that the program has there
   i64 parameter_bytes;   // of main's parameters when it begins
   i64 block_bytes;       // of the block; it takes block_least_bytes at least
   i64 block_least_bytes; // alive in it at once, each rounded up to its alignment

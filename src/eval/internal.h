@@ -110,6 +110,7 @@ typedef struct storage storage;
 void storage_new(interp *m); // m->storage
 void storage_free(storage *x);
 buf *storage_like(interp *m, const buf *b); // a parameter's: first of all, in a dry step
+void storage_on_host(interp *m, const buf *b); // in a dry step: it lies there
 void storage_dry(storage *x);
 void storage_plan(storage *x);
 void storage_take(storage *x);        // the memory; steps are no longer dry

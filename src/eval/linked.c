@@ -63,9 +63,8 @@ typedef struct {
 } flow;
 typedef VEC(flow) flows;
 
-static i64 most_of(const movement *v) { // a message, or a portion
-  return v->i->op == OP_send || attr_int(v->at, A_server, 0) ? INT64_MAX : PORTION;
-}
+// A send is one message: its sender goes on, whatever the receiver does.
+static i64 most_of(const movement *v) { return v->i->op == OP_send ? INT64_MAX : PORTION; }
 
 static bool is_here(const movement *v, giver g) {
   return eval_rank_of(v->m, v->in[g.end].g, g.member) == v->m->link->rank;

@@ -145,11 +145,11 @@ static bool take_part(movement *v, u32 to) {
   return true;
 }
 
-// Where the first giver holds just this piece, nothing is copied.
+// Where the first giver holds just this piece, nothing is copied, but to another memory.
 static bool take_whole(movement *v, u32 to) {
   const holdings *op = v->out->p;
   const end *e = v->n ? &v->in[v->list[0].end] : NULL;
-  if (!e || v->out->v->piece[to] || !eval_same(&e->p->at[v->list[0].member], &op->at[to], op->t->s.nd))
+  if (!e || v->i->op == OP_copy || v->out->v->piece[to] || !eval_same(&e->p->at[v->list[0].member], &op->at[to], op->t->s.nd))
     return false;
   v->out->v->piece[to] = buf_share(e->v->piece[v->list[0].member]);
   return true;

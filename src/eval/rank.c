@@ -12,6 +12,7 @@ struct eval_rank {
   arena *a;
   u32 nparams, nresults;
   held *param, *result;
+  const bool *donated; // by parameter, from 1
   bool spent; // out of memory: its pieces are gone
 };
 
@@ -129,6 +130,27 @@ static held shared(interp *m, type t, const held *from) {
   return h;
 }
 
+// The parameter that a value of main is, or is a view of; 0: none.
+static value param_of(const func_info *m, value v) {
+  while (v > m->nparams) {
+    const u32 def = m->values.v[v].def;
+    const instr *i = def ? &m->body.v[def - 1] : NULL;
+    if (!i || !(op_row_of(i->op)->flags & OPF_VIEW) || instr_nopd(m, i) != 1) return 0;
+    v = opd_of(m, i, 0);
+  }
+  return v;
+}
+
+// By parameter: does main donate it? Others are there until the step has ended, whatever takes their place in the next.
+static const bool *donated_params(const prog *p, arena *a) {
+  const func_info *m = func_get(p, p->main);
+  bool *is = ZNEWN(a, bool, m->nparams + 1);
+  for (u32 k = 0; k < m->body.n; k++)
+    for (u32 j = 0; j < instr_nopd(m, &m->body.v[k]); j++)
+      if (opd_donated(m, &m->body.v[k], j)) is[param_of(m, opd_of(m, &m->body.v[k], j))] = true;
+  return is;
+}
+
 static eval_rank *rank_new(const prog *p, const eval_opts *o, const eval_link *link, u32 nin) {
   const func_info *f = func_get(p, p->main);
   if (!ir_check_whole(p, "run")) return NULL;
@@ -142,6 +164,7 @@ static eval_rank *rank_new(const prog *p, const eval_opts *o, const eval_link *l
   r->m.link = &r->link;
   if (link->beside) r->link.beside = arena_dup(a, link->beside, sizeof *link->beside);
   r->nparams = f->nparams, r->nresults = f->rets.n;
+  r->donated = donated_params(p, a);
   eval_open(&r->m);
   storage_new(&r->m);
   r->param = ZNEWN(r->m.stack, held, r->nparams + 1), r->result = ZNEWN(r->m.stack, held, r->nresults + 1);
@@ -231,7 +254,7 @@ static bool one_step(eval_rank *r, const u32 *next) {
   held *args = ZNEWN(m->stack, held, r->nparams + 1), *results = ZNEWN(m->stack, held, r->nresults + 1);
   for (u32 k = 0; k < r->nparams; k++) args[k] = shared(m, param_type(r, k), &r->param[k]);
   for (u32 k = 0; k < r->nparams; k++)
-    if (next[k]) eval_held_drop(m, &r->param[k]); // whoever updates it may work in its storage
+    if (next[k] && r->donated[k + 1]) eval_held_drop(m, &r->param[k]); // whoever updates it may work in its storage
   const bool ok = eval_main(m, args, results) && beside_end_all(m);
   for (u32 k = 0; k < r->nparams; k++) eval_held_drop(m, &args[k]);
   for (u32 k = 0; ok && k < r->nresults; k++) {
@@ -240,20 +263,23 @@ static bool one_step(eval_rank *r, const u32 *next) {
   }
   arena_release(m->stack, mark);
   for (u32 k = 0; ok && k < r->nparams; k++)
-    if (next[k]) eval_held_share(&r->param[k], &r->result[next[k] - 1]);
+    if (next[k]) eval_held_drop(m, &r->param[k]), eval_held_share(&r->param[k], &r->result[next[k] - 1]);
   if (ok && recorded) record_step_end(m->record);
   return ok;
 }
 
-static held likeness(interp *m, const held *h) {
+static held likeness(interp *m, const held *h, bool host) {
   held x = *h;
   if (h->elem) {
     x.elem = NEWN(m->stack, held, h->n);
-    for (u32 k = 0; k < h->n; k++) x.elem[k] = likeness(m, &h->elem[k]);
+    for (u32 k = 0; k < h->n; k++) x.elem[k] = likeness(m, &h->elem[k], host);
     return x;
   }
   x.piece = ZNEWN(m->stack, buf *, h->n);
-  for (u32 k = 0; k < h->n; k++) x.piece[k] = h->piece[k] ? storage_like(m, h->piece[k]) : NULL;
+  for (u32 k = 0; k < h->n; k++) {
+    x.piece[k] = h->piece[k] ? storage_like(m, h->piece[k]) : NULL;
+    if (host && x.piece[k]) storage_on_host(m, x.piece[k]);
+  }
   return x;
 }
 
@@ -264,7 +290,7 @@ static bool plan_storage(eval_rank *r, const u32 *next) {
   held *param = r->param, *result = r->result;
   r->param = NEWN(m->stack, held, r->nparams + 1), r->result = NEWN(m->stack, held, r->nresults + 1);
   storage_dry(m->storage);
-  for (u32 k = 0; k < r->nparams; k++) r->param[k] = likeness(m, &param[k]);
+  for (u32 k = 0; k < r->nparams; k++) r->param[k] = likeness(m, &param[k], func_get(m->p, m->p->main)->params.v[k].host);
   for (u32 k = 0; k < r->nresults; k++) r->result[k] = eval_held_new(m, result_type(r, k), (group){0});
   const bool ok = one_step(r, next);
   storage_plan(m->storage);

@@ -17,6 +17,7 @@ struct storage {
   arena *a;
   bool dry, step;        // step: one is under way, with the block
   VEC(live_value) piece; // parameters, then by turn those of a step, in order; to 0: it outlives the step
+  VEC(bool) host;        // beside: is it in host memory?
   u32 first;             // behind the parameters
   i64 *offset;           // -1: it has memory of its own
   buf *head;
@@ -71,6 +72,7 @@ static buf *stored(storage *x, i64 bytes) {
     const u32 turn = x->piece.n;
     *b = (buf){.turn = turn + 1};
     *vec_push(x->a, &x->piece) = (live_value){bytes, turn, 0};
+    *vec_push(x->a, &x->host) = false;
     return b;
   }
   const u32 turn = x->step ? x->first + x->turn++ : 0;
@@ -139,12 +141,25 @@ void storage_free(storage *x) {
 bool eval_is_dry(const interp *m) { return m->storage && m->storage->dry; }
 bool storage_known(const storage *x) { return x->memory; }
 
-void storage_dry(storage *x) { x->dry = true, x->piece.n = x->first = 0; }
+void storage_dry(storage *x) { x->dry = true, x->piece.n = x->host.n = x->first = 0; }
+
+void storage_on_host(interp *m, const buf *b) {
+  if (eval_is_dry(m) && b->turn) m->storage->host.v[b->turn - 1] = true;
+}
 
 buf *storage_like(interp *m, const buf *b) {
   buf *like = eval_buf(m, b->bytes);
   m->storage->first = m->storage->piece.n;
   return like;
+}
+
+// Of the pieces in one of the two memories.
+static i64 peak_on(storage *x, const live_value *v, bool host) {
+  live_value *in = NEWN(x->a, live_value, x->piece.n + 1);
+  u32 n = 0;
+  for (u32 k = 0; k < x->piece.n; k++)
+    if (x->host.v[k] == host) in[n++] = v[k];
+  return live_peak(x->a, in, n, 1);
 }
 
 void storage_plan(storage *x) {
@@ -166,6 +181,8 @@ void storage_plan(storage *x) {
     if (k >= x->first && !x->piece.v[k].to) x->memory_of.outliving_bytes += in[k].bytes;
   }
   x->memory_of.peak_bytes = live_peak(x->a, in, all, 1);
+  x->memory_of.device_peak_bytes = peak_on(x, in, false);
+  x->memory_of.host_peak_bytes = peak_on(x, in, true);
   arena_release(x->a, mark);
 }
 

@@ -282,6 +282,28 @@ static u8 die_as(walk *w, const instr *i, u32 more) {
   return 1;
 }
 
+// A leaf of several buffers joins groups: of every rank it is one of them.
+static bool leaf_fits(const walk *w, span l, const msize *want) {
+  const u32 *b = w->h.pool.v + l.begin;
+  for (u32 j = 0; j < l.n; j++)
+    if (!may_give(w, b[j]) || heap_at(&w->h, b[j])->parts || heap_at(&w->h, b[j])->more != heap_at(&w->h, *b)->more)
+      return false;
+  if (l.n == 1) return heap_at(&w->h, *b)->size == want;
+  for (u32 k = 0; k < want->cs->n; k++) {
+    i64 bytes = 0;
+    for (u32 j = 0; j < l.n; j++) bytes += size_on(heap_at(&w->h, b[j])->size, want->cs->cls[k]);
+    if (bytes != size_on(want, want->cs->cls[k])) return false;
+  }
+  return l.n;
+}
+
+static void give_leaf(walk *w, const instr *i, span l, const msize *const *want, u32 q) {
+  heap *h = &w->h;
+  if (!leaf_fits(w, l, want[q])) return;
+  w->die.v[q] = die_as(w, i, heap_at(h, h->pool.v[l.begin])->more);
+  for (u32 j = 0; j < l.n; j++) *vec_push(h->a, &w->given) = h->pool.v[l.begin + j];
+}
+
 // Which parameter leaves die in the call; their buffers are marked as given.
 static void give(walk *w, const instr *i, u32 row, u32 num) {
   heap *h = &w->h;
@@ -301,12 +323,7 @@ static void give(walk *w, const instr *i, u32 row, u32 num) {
       continue;
     }
     span x = heap_leaves(h, v);
-    for (u32 j = 0; j < x.n; j++) {
-      b = heap_only(h, x.begin + j);
-      if (b == NO_BUFFER || !may_give(w, b) || heap_at(h, b)->size != want[q + j]) continue;
-      w->die.v[q + j] = die_as(w, i, heap_at(h, b)->more);
-      *vec_push(h->a, &w->given) = b;
-    }
+    for (u32 j = 0; j < x.n; j++) give_leaf(w, i, h->leaf.v[x.begin + j], want, q + j);
   }
   for (u32 k = 0; k < w->given.n; k++) heap_at(h, w->given.v[k])->given = true;
 }

@@ -60,9 +60,10 @@ static void check_plan(bench *b, const plan *pn) {
   for (u32 rank = 0; rank < r.nranks; rank++) {
     eval_memory e;
     const i64 sim = r.cls[r.class_of_rank[rank]].peak_bytes;
+    CHECK_MSG(!strstr(sym_str(b->m.c,pn->name),"offload")||planned(b, d, in, rank, &e)&&e.host_peak_bytes==r.cls[r.class_of_rank[rank]].host_peak_bytes,"HOST %lld %lld %s",(long long)e.host_peak_bytes,(long long)r.cls[r.class_of_rank[rank]].host_peak_bytes,told(b,pn));
     if (!CHECK_MSG(planned(b, d, in, rank, &e), "%s", diag_render(b->m.c, b->a))) return;
-    if (!CHECK_MSG(e.peak_bytes == sim, "%.3f rank %u holds %lld bytes, %lld as simulated; begin %lld %lld: %s", (double)e.peak_bytes/sim, rank,
-                   (long long)e.peak_bytes, (long long)sim, (long long)e.parameter_bytes, (long long)r.cls[r.class_of_rank[rank]].start_bytes, told(b, pn)))
+    if (!CHECK_MSG(e.device_peak_bytes == sim, "%.3f rank %u holds %lld bytes, %lld as simulated; begin %lld %lld: %s", (double)e.device_peak_bytes/sim, rank,
+                   (long long)e.device_peak_bytes, (long long)sim, (long long)e.parameter_bytes, (long long)r.cls[r.class_of_rank[rank]].start_bytes, told(b, pn)))
       break;
     compared[1]++;
   }
