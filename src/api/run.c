@@ -25,7 +25,8 @@ static eval_link link_of(const heddle_link *l) {
   return (eval_link){.rank = l->rank, .arg = l->arg, .send = l->send, .receive = l->receive};
 }
 
-static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddle_tensors *inputs, bool take) {
+static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddle_tensors *inputs,
+                         bool take) {
   if (!heddle_program_ranks(p)) {
     diag(p->p->c, E_PLAN, (loc){0}, "%s runs on one device: only a distributed program has ranks", p->name);
     diag_hint(p->p->c, "heddle_plan_apply makes one");

@@ -103,7 +103,8 @@ void base_trim(void) {
 
 // Memory is private and from the system, so a page that is given back reads as zero.
 void base_zero(void *p, size_t bytes) {
-  const uintptr_t page = 1 << 12, at = (uintptr_t)p, first = (at + page - 1) & -page, end = (at + bytes) & -page;
+  const uintptr_t page = 1 << 12, at = (uintptr_t)p, first = (at + page - 1) & -page,
+                  end = (at + bytes) & -page;
 #if defined(__linux__)
   if (first < end && madvise((void *)first, end - first, MADV_DONTNEED) == 0) {
     memset(p, 0, first - at);

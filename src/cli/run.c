@@ -152,8 +152,8 @@ static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t be
   int64_t chunk;
   if (run_collectives_of(x, &chunk) && chunk)
     printf(", \"collectives\": \"ring\", \"chunk_bytes\": %lld", (long long)chunk);
-  printf(", \"ranks\": %u, \"step_ms\": %.6g, \"tensor_bytes\": %lld, \"process_bytes\": %lld",
-         ranks, median, (long long)h->step, (long long)h->process);
+  printf(", \"ranks\": %u, \"step_ms\": %.6g, \"tensor_bytes\": %lld, \"process_bytes\": %lld", ranks, median,
+         (long long)h->step, (long long)h->process);
   put_json_held(all, ranks);
   fputs(", \"steps\": [", stdout);
   for (uint64_t k = 0; k < n; k++) {

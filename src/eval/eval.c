@@ -160,11 +160,8 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
 
 static bool compute(interp *m, frame *f, const instr *i, const point *at) {
   arena_mark_t mark = arena_mark(m->scratch);
-  step s = {.i = i,
-            .nopd = instr_nopd(f->f, i),
-            .nres = i->nres,
-            .g = bind(i->g, f->g),
-            .out = &f->v[i->res]};
+  step s = {
+      .i = i, .nopd = instr_nopd(f->f, i), .nres = i->nres, .g = bind(i->g, f->g), .out = &f->v[i->res]};
   s.in = NEWN(m->scratch, const held *, s.nopd);
   s.inp = NEWN(m->scratch, const holdings *, s.nopd);
   s.outp = NEWN(m->scratch, const holdings *, s.nres);

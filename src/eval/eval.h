@@ -123,12 +123,12 @@ void eval_rank_watch(eval_rank *r, void (*done)(void *arg, const func_info *f, c
 bool eval_rank_step(eval_rank *r, const u32 *next);
 // What a step of the rank holds, known without running one. Pieces that end within it lie in one block, packed.
 typedef struct {
-  i64 peak_bytes;        // of all pieces alive at once, parameters among them
+  i64 peak_bytes;                         // of all pieces alive at once, parameters among them
   i64 device_peak_bytes, host_peak_bytes; // of those that the program has there
-  i64 parameter_bytes;   // of main's parameters when it begins
-  i64 block_bytes;       // of the block; it takes block_least_bytes at least
-  i64 block_least_bytes; // alive in it at once, each rounded up to its alignment
-  i64 outliving_bytes;   // of what it makes and leaves, but for parameters that are updated in place
+  i64 parameter_bytes;                    // of main's parameters when it begins
+  i64 block_bytes;                        // of the block; it takes block_least_bytes at least
+  i64 block_least_bytes;                  // alive in it at once, each rounded up to its alignment
+  i64 outliving_bytes; // of what it makes and leaves, but for parameters that are updated in place
 } eval_memory;
 bool eval_rank_memory(eval_rank *r, const u32 *next, eval_memory *out); // next: of the steps to come
 // Parameter k from now on: a whole array, of which this rank takes its pieces. False and a diagnostic.

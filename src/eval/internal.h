@@ -99,7 +99,8 @@ typedef struct {
 buf *eval_buf(interp *m, i64 bytes);
 buf *eval_borrow(interp *m, void *data, i64 bytes); // shared from the start, so nobody writes to it
 static inline buf *buf_share(buf *b) { return b->refs++, b; }
-buf *eval_within(interp *m, buf *of, i64 at, i64 bytes); // a part of a piece, from byte `at` on; nobody writes to it
+buf *eval_within(interp *m, buf *of, i64 at,
+                 i64 bytes);       // a part of a piece, from byte `at` on; nobody writes to it
 void eval_drop(interp *m, buf *b); // NULL is fine
 void eval_drop_kept(interp *m);    // gives memory that is kept for later pieces back
 
@@ -109,7 +110,7 @@ void eval_drop_kept(interp *m);    // gives memory that is kept for later pieces
 typedef struct storage storage;
 void storage_new(interp *m); // m->storage
 void storage_free(storage *x);
-buf *storage_like(interp *m, const buf *b); // a parameter's: first of all, in a dry step
+buf *storage_like(interp *m, const buf *b);    // a parameter's: first of all, in a dry step
 void storage_on_host(interp *m, const buf *b); // in a dry step: it lies there
 void storage_dry(storage *x);
 void storage_plan(storage *x);
@@ -206,7 +207,7 @@ i64 portion_bytes(const meeting *x, u32 portion); // no portion has more than nu
 i64 portion_offset(const meeting *x, u32 portion, bool of_target);
 void portion_pick(const meeting *x, u32 portion, const char *from, char *together); // of the giver's piece
 void portion_put(const meeting *x, u32 portion, char *to, const char *together);    // into the target's
-void portion_copy(const meeting *x, char *to, const char *from, char *space);       // all; space: for a portion
+void portion_copy(const meeting *x, char *to, const char *from, char *space); // all; space: for a portion
 bool meetings_part(const meeting *x, const meeting *y); // Have two givers of one target nothing in common?
 
 // What a piece is combined from, a portion at a time.
@@ -230,7 +231,8 @@ typedef struct {
   char *data;           // what leaves, or where it comes
   char *into;           // what comes is combined into this; NULL: it stays where it came
   i64 bytes;
-  const meeting *part; // it is picked from `piece` before it leaves, or put there when it has come; NULL: it is not
+  const meeting
+      *part; // it is picked from `piece` before it leaves, or put there when it has come; NULL: it is not
   u32 portion;
   char *piece;
   const summing *sum;              // all of this portion has come now; NULL: not all, or it is no sum

@@ -73,7 +73,8 @@ static bool is_here(const movement *v, giver g) {
 static const spot *spot_of(const movement *v, giver g) { return &v->in[g.end].p->at[g.member]; }
 
 static meeting *meet(const movement *v, arena *a, const spot *to, giver g) {
-  return meeting_of(a, to, spot_of(v, g), v->out->p->t->s.nd, dtype_bytes(v->in[g.end].p->stored), most_of(v));
+  return meeting_of(a, to, spot_of(v, g), v->out->p->t->s.nd, dtype_bytes(v->in[g.end].p->stored),
+                    most_of(v));
 }
 
 // Do the parts of the piece of `to` that its givers have fit together as they come: all of it from each that is summed, else
@@ -138,8 +139,8 @@ static void put_receives(linked *x, u32 to, bool portions, arena *a, flows *out)
     if (!needed(v, to, k)) continue;
     if (is_here(v, g)) {
       if (portions && !sum && !eval_is_dry(v->m))
-        portion_copy(meeting_of(a, s, spot_of(v, g), e->p->t->s.nd, dtype_bytes(e->p->stored), PORTION), result,
-                     e->v->piece[g.member]->data, room);
+        portion_copy(meeting_of(a, s, spot_of(v, g), e->p->t->s.nd, dtype_bytes(e->p->stored), PORTION),
+                     result, e->v->piece[g.member]->data, room);
       continue;
     }
     flow f = {.peer = eval_rank_of(v->m, e->g, g.member)};
@@ -283,7 +284,8 @@ static bool put_linked(linked *x, transfer *t) {
 static bool finish_linked(linked *x, bool ok) {
   movement *v = &x->v;
   const bool there = x->self < 0 || x->there || (x->around && v->i->op != OP_all_gather);
-  if (ok && !there) ok = v->red == RED_NONE ? movement_put_together(v, (u32)x->self) : movement_combine(v, (u32)x->self);
+  if (ok && !there)
+    ok = v->red == RED_NONE ? movement_put_together(v, (u32)x->self) : movement_combine(v, (u32)x->self);
   forget(v, x->came);
   for (u32 k = 0; k < x->kept.n; k++) eval_drop(v->m, x->kept.v[k]);
   return ok;
@@ -344,7 +346,6 @@ static bool movement_beside(movement *v) {
   beside_begin(v->m, e);
   return true;
 }
-
 
 bool movement_linked(movement *v) {
   return beside_takes(v->m, v->i) ? movement_beside(v) : linked_movement(v);

@@ -138,7 +138,8 @@ static bool take_part(movement *v, u32 to) {
   const spot *from = &e->p->at[v->list[0].member], *s = &v->out->p->at[to];
   buf *b = e->v->piece[v->list[0].member];
   if (v->i->op != OP_part || v->n != 1 || v->out->v->piece[to] || !b) return false;
-  const meeting *x = meeting_of(v->m->scratch, s, from, v->out->p->t->s.nd, dtype_bytes(e->p->stored), INT64_MAX);
+  const meeting *x =
+      meeting_of(v->m->scratch, s, from, v->out->p->t->s.nd, dtype_bytes(e->p->stored), INT64_MAX);
   const i64 at = x->elems == s->elems && x->portions == 1 ? portion_offset(x, 0, false) : -1;
   if (at < 0 || portion_offset(x, 0, true)) return false;
   v->out->v->piece[to] = eval_within(v->m, b, at, spot_bytes(v->out->p, to));
@@ -149,7 +150,8 @@ static bool take_part(movement *v, u32 to) {
 static bool take_whole(movement *v, u32 to) {
   const holdings *op = v->out->p;
   const end *e = v->n ? &v->in[v->list[0].end] : NULL;
-  if (!e || v->i->op == OP_copy || v->out->v->piece[to] || !eval_same(&e->p->at[v->list[0].member], &op->at[to], op->t->s.nd))
+  if (!e || v->i->op == OP_copy || v->out->v->piece[to] ||
+      !eval_same(&e->p->at[v->list[0].member], &op->at[to], op->t->s.nd))
     return false;
   v->out->v->piece[to] = buf_share(e->v->piece[v->list[0].member]);
   return true;

@@ -25,7 +25,8 @@ typedef struct {
 // Draws up the givers of one target member. False: the rule itself is broken (diagnosed).
 bool movement_givers(movement *v, u32 to);
 void movement_give_subgroup(movement *v, group g, u32 member); // of `member` over the axes, in their order
-buf *movement_room(movement *v, u32 to); // where the piece of `to` goes, which others may have begun to refer to
+buf *movement_room(movement *v,
+                   u32 to); // where the piece of `to` goes, which others may have begun to refer to
 // The piece of `to` from what its givers hold, each element from the first; or combined from all of them, rounded once.
 bool movement_put_together(movement *v, u32 to);
 bool movement_combine(movement *v, u32 to);

@@ -38,8 +38,10 @@ meeting *meeting_of(arena *a, const spot *to, const spot *from, u32 nd, size_t b
   const i64 room = MAX(most / (i64)bytes, 1);
   x->at = nd;
   while (x->at > 0 && x->behind * x->n[x->at - 1] <= room) x->behind *= x->n[--x->at];
-  if (x->at) x->at--, x->some = MAX(room / x->behind, 1);
-  else if (nd) x->behind /= x->n[0], x->some = x->n[0];
+  if (x->at)
+    x->at--, x->some = MAX(room / x->behind, 1);
+  else if (nd)
+    x->behind /= x->n[0], x->some = x->n[0];
   i64 before = 1;
   for (u32 d = 0; d < x->at; d++) before *= x->n[d];
   x->each = nd ? (u32)((x->n[x->at] + x->some - 1) / x->some) : 1;
@@ -97,7 +99,8 @@ static void spread(const meeting *x, u32 portion, char *apart, const i64 *const 
     at *= dim[last];
     for (i64 i = 0, run; i < count[last]; i += run) {
       const i64 first = index_at(table[last], begin[last] + i);
-      for (run = 1; i + run < count[last] && index_at(table[last], begin[last] + i + run) == first + run;) run++;
+      for (run = 1; i + run < count[last] && index_at(table[last], begin[last] + i + run) == first + run;)
+        run++;
       char *there = apart + (size_t)(at + first) * x->bytes;
       memcpy(gather ? together : there, gather ? there : together, (size_t)run * x->bytes);
       together += (size_t)run * x->bytes;

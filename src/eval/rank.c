@@ -13,7 +13,7 @@ struct eval_rank {
   u32 nparams, nresults;
   held *param, *result;
   const bool *donated; // by parameter, from 1
-  bool spent; // out of memory: its pieces are gone
+  bool spent;          // out of memory: its pieces are gone
 };
 
 const eval_where *eval_rank_where(const eval_rank *r) { return &r->m.where; }
@@ -254,7 +254,8 @@ static bool one_step(eval_rank *r, const u32 *next) {
   held *args = ZNEWN(m->stack, held, r->nparams + 1), *results = ZNEWN(m->stack, held, r->nresults + 1);
   for (u32 k = 0; k < r->nparams; k++) args[k] = shared(m, param_type(r, k), &r->param[k]);
   for (u32 k = 0; k < r->nparams; k++)
-    if (next[k] && r->donated[k + 1]) eval_held_drop(m, &r->param[k]); // whoever updates it may work in its storage
+    if (next[k] && r->donated[k + 1])
+      eval_held_drop(m, &r->param[k]); // whoever updates it may work in its storage
   const bool ok = eval_main(m, args, results) && beside_end_all(m);
   for (u32 k = 0; k < r->nparams; k++) eval_held_drop(m, &args[k]);
   for (u32 k = 0; ok && k < r->nresults; k++) {
@@ -290,7 +291,8 @@ static bool plan_storage(eval_rank *r, const u32 *next) {
   held *param = r->param, *result = r->result;
   r->param = NEWN(m->stack, held, r->nparams + 1), r->result = NEWN(m->stack, held, r->nresults + 1);
   storage_dry(m->storage);
-  for (u32 k = 0; k < r->nparams; k++) r->param[k] = likeness(m, &param[k], func_get(m->p, m->p->main)->params.v[k].host);
+  for (u32 k = 0; k < r->nparams; k++)
+    r->param[k] = likeness(m, &param[k], func_get(m->p, m->p->main)->params.v[k].host);
   for (u32 k = 0; k < r->nresults; k++) r->result[k] = eval_held_new(m, result_type(r, k), (group){0});
   const bool ok = one_step(r, next);
   storage_plan(m->storage);

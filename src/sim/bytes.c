@@ -286,7 +286,8 @@ static u8 die_as(walk *w, const instr *i, u32 more) {
 static bool leaf_fits(const walk *w, span l, const msize *want) {
   const u32 *b = w->h.pool.v + l.begin;
   for (u32 j = 0; j < l.n; j++)
-    if (!may_give(w, b[j]) || heap_at(&w->h, b[j])->parts || heap_at(&w->h, b[j])->more != heap_at(&w->h, *b)->more)
+    if (!may_give(w, b[j]) || heap_at(&w->h, b[j])->parts ||
+        heap_at(&w->h, b[j])->more != heap_at(&w->h, *b)->more)
       return false;
   if (l.n == 1) return heap_at(&w->h, *b)->size == want;
   for (u32 k = 0; k < want->cs->n; k++) {
