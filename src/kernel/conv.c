@@ -417,36 +417,49 @@ static i64 flat_index(const ker_tensor *x, i64 plane, i64 off, bool columns) {
   return (n * x->whole[1] + c) * size + in;
 }
 
-static const double *as_f64(run *r, const ker_tensor *x) {
-  if (is_float(x)) return x->data;
-  double *v = NEWN(r->a, double, ker_elems(x));
-  ker_load_f64(v, DT_I64, x->data, ker_elems(x));
-  return v;
+// So many planes at a time, as f64: no copy of the whole tensor is made.
+static i64 planes_at_once(i64 size) { return MAX(((i64)1 << 17) / MAX(size, 1), 1); }
+
+static const char *at_plane(const ker_tensor *t, i64 plane, i64 size) {
+  return (const char *)t->data + (size_t)(plane * size) * dtype_bytes(t->t);
+}
+
+static double pooled(const run *r, const double *in, const i64 *off, i64 n, i64 of) {
+  double sum = 0;
+  if (r->op != OP_avgpool) return n ? in[largest(in, off, n)] : is_float(&r->res[0]) ? -INFINITY : 0;
+  for (i64 t = 0; t < n; t++) sum += in[off[t]];
+  return sum / (double)of;
 }
 
 bool ker_pool(run *r) {
   const ker_tensor *x = &r->opd[0], *y = &r->res[0];
   if (x->dim[0] != y->dim[0] || x->dim[1] != y->dim[1]) return ker_misfit(r, "planes", x->dim[1], y->dim[1]);
-  pooling p = pooling_of(r, x, y);
-  bool columns = !strcmp(ker_mode(r, A_mode, ""), "column"), include = attr_int(r->at, A_include_pad, 0);
-  i64 planes = x->dim[0] * x->dim[1], size = ker_span(x, 2, x->nd), *off = NEWN(r->a, i64, p.taps), bordered;
-  const double *v = as_f64(r, x);
-  for (i64 o = 0; o < p.points; o++) {
-    i64 n = taps_of(&p, o, off, &bordered);
-    for (i64 c = 0; c < planes; c++) {
-      const double *in = v + c * size;
-      i64 to = c * p.points + o;
-      if (r->op == OP_avgpool) {
-        double sum = 0;
-        for (i64 t = 0; t < n; t++) sum += in[off[t]];
-        F(y)[to] = sum / (double)(include ? bordered : n);
-      } else if (r->op == OP_maxpool_arg)
-        I(y)[to] = n ? flat_index(x, c, largest(in, off, n), columns) : -1;
-      else if (is_float(y))
-        F(y)[to] = n ? in[largest(in, off, n)] : -INFINITY;
-      else
-        I(y)[to] = n ? (i64)in[largest(in, off, n)] : 0;
+  const pooling p = pooling_of(r, x, y);
+  const bool columns = !strcmp(ker_mode(r, A_mode, ""), "column"),
+             include = attr_int(r->at, A_include_pad, 0);
+  const i64 planes = x->dim[0] * x->dim[1], size = ker_span(x, 2, x->nd),
+            some = MIN(planes_at_once(size), planes);
+  double *in = NEWN(r->a, double, some *size), *out = NEWN(r->a, double, some *p.points);
+  i64 *whole = NEWN(r->a, i64, some * p.points), *off = NEWN(r->a, i64, p.taps), bordered;
+  for (i64 first = 0; first < planes; first += some) {
+    const i64 m = MIN(some, planes - first);
+    ker_load_f64(in, x->t, at_plane(x, first, size), m * size);
+    for (i64 o = 0; o < p.points; o++) {
+      const i64 n = taps_of(&p, o, off, &bordered);
+      for (i64 c = 0; c < m; c++) {
+        const double *v = in + c * size;
+        if (r->op == OP_maxpool_arg)
+          whole[c * p.points + o] = n ? flat_index(x, first + c, largest(v, off, n), columns) : -1;
+        else
+          out[c * p.points + o] = pooled(r, v, off, n, include ? bordered : n);
+      }
     }
+    char *to = (char *)(uintptr_t)at_plane(y, first, p.points);
+    for (i64 k = 0; !is_float(y) && r->op != OP_maxpool_arg && k < m * p.points; k++) whole[k] = (i64)out[k];
+    if (is_float(y))
+      ker_store_f64(to, y->t, out, m * p.points);
+    else
+      ker_store_i64(to, y->t, whole, m * p.points);
   }
   return true;
 }
@@ -455,19 +468,29 @@ bool ker_pool_dx(run *r) {
   const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *dx = &r->res[0];
   if (x->dim[0] != dy->dim[0] || x->dim[1] != dy->dim[1])
     return ker_misfit(r, "planes", x->dim[1], dy->dim[1]);
-  pooling p = pooling_of(r, x, dy);
-  bool include = attr_int(r->at, A_include_pad, 0);
-  i64 planes = x->dim[0] * x->dim[1], size = ker_span(x, 2, x->nd), *off = NEWN(r->a, i64, p.taps), bordered;
-  memset(dx->data, 0, sizeof(double) * (size_t)ker_elems(dx));
-  for (i64 o = 0; o < p.points; o++) {
-    i64 n = taps_of(&p, o, off, &bordered);
-    for (i64 c = 0; c < planes && n; c++) {
-      double g = F(dy)[c * p.points + o];
-      if (r->op == OP_maxpool_dx)
-        F(dx)[c * size + largest(F(x) + c * size, off, n)] += g;
-      else
-        for (i64 t = 0; t < n; t++) F(dx)[c * size + off[t]] += g / (double)(include ? bordered : n);
+  const pooling p = pooling_of(r, x, dy);
+  const bool include = attr_int(r->at, A_include_pad, 0), most = r->op == OP_maxpool_dx;
+  const i64 planes = x->dim[0] * x->dim[1], size = ker_span(x, 2, x->nd),
+            some = MIN(planes_at_once(size), planes);
+  double *in = NEWN(r->a, double, most ? some *size : 1), *g = NEWN(r->a, double, some *p.points),
+         *out = NEWN(r->a, double, some *size);
+  i64 *off = NEWN(r->a, i64, p.taps), bordered;
+  for (i64 first = 0; first < planes; first += some) {
+    const i64 m = MIN(some, planes - first);
+    if (most) ker_load_f64(in, x->t, at_plane(x, first, size), m * size);
+    ker_load_f64(g, dy->t, at_plane(dy, first, p.points), m * p.points);
+    memset(out, 0, sizeof *out * (size_t)(m * size));
+    for (i64 o = 0; o < p.points; o++) {
+      const i64 n = taps_of(&p, o, off, &bordered);
+      for (i64 c = 0; c < m && n; c++) {
+        if (most)
+          out[c * size + largest(in + c * size, off, n)] += g[c * p.points + o];
+        else
+          for (i64 t = 0; t < n; t++)
+            out[c * size + off[t]] += g[c * p.points + o] / (double)(include ? bordered : n);
+      }
     }
+    ker_store_f64((char *)(uintptr_t)at_plane(dx, first, size), dx->t, out, m * size);
   }
   return true;
 }

@@ -32,8 +32,17 @@ static void set(const ker_tensor *y, i64 i, double v) {
 }
 
 bool ker_full(run *r) {
-  double v = attr_float(r->at, A_value, 0);
-  for (i64 i = 0, n = ker_elems(&r->res[0]); i < n; i++) set(&r->res[0], i, v);
+  const ker_tensor *y = &r->res[0];
+  const double v = attr_float(r->at, A_value, 0);
+  const i64 n = ker_elems(y), whole = (i64)v;
+  const size_t size = dtype_bytes(y->t);
+  if (!n) return true;
+  if (is_float(y))
+    ker_store_f64(y->data, y->t, &v, 1);
+  else
+    ker_store_i64(y->data, y->t, &whole, 1);
+  for (i64 have = 1; have < n; have *= 2) // the elements as stored, twice as many each time
+    memcpy((char *)y->data + (size_t)have * size, y->data, (size_t)MIN(have, n - have) * size);
   return true;
 }
 

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MESSAGE_TAG = 1, EAGER = 64 << 10, HEADER = 1 << 10, CHUNK = EAGER - HEADER, IDLE = 1000 };
+enum { MESSAGE_TAG = 1, EAGER = 64 << 10, HEADER = 1 << 10, CHUNK = EAGER - HEADER, IDLE = 1000, LOOK_AT = 16 };
 typedef struct parcel parcel;
 struct parcel {
   parcel *next;
@@ -28,6 +28,7 @@ struct parcel {
 typedef struct {
   MPI_Comm comm;
   parcel *under_way;
+  uint32_t n, look_at; // parcels under way; at so many it is looked which have arrived
   bool sleeps;
 } line;
 static line first, second = {.sleeps = true};
@@ -42,8 +43,10 @@ static bool sent(line *l) { // Is nothing under way any more? Frees what has arr
       continue;
     }
     *at = p->next;
+    l->n--;
     free(p);
   }
+  l->look_at = 2 * l->n + LOOK_AT;
   return !l->under_way;
 }
 
@@ -57,6 +60,7 @@ static bool send_chunk(line *l, uint32_t to, const char *data, int bytes) {
   }
   p->next = l->under_way;
   l->under_way = p;
+  if (++l->n > l->look_at) sent(l); // what was copied at once needs its parcel no longer
   return true;
 }
 

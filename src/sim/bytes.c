@@ -165,22 +165,29 @@ static bool takes_no_room(const walk *w, const instr *i) {
   return w->m->distir && (update || (i->op == OP_full && i->flags & INSTR_BACKWARD));
 }
 
-// The buffer that result r takes over: that of the operand it continues, if it is donated and nothing else
-// holds it. A communication takes place in an operand that ends, donated or not, unless it is a parameter of main.
-static u32 taken_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
-  if (takes_no_room(w, i)) return NO_BUFFER;
+// Does result r take over the operand that it continues? That is donated, and nothing else holds it. A communication
+// takes place in an operand that ends, donated or not, unless it is a parameter of main.
+static bool takes_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
+  heap *h = &w->h;
+  if (takes_no_room(w, i)) return false;
   const u32 k = op_continues((opcode)i->op, r);
-  if (!(flags & OPF_INPLACE) || k >= n) return NO_BUFFER;
+  if (!(flags & OPF_INPLACE) || k >= n) return false;
   const bool donated = opd_donated(w->f, i, k);
-  if (!donated && !(flags & OPF_COMM)) return NO_BUFFER;
-  u32 b = heap_whole(&w->h, opd_of(w->f, i, k));
-  if (b == NO_BUFFER) {
-    span x = w->h.val[opd_of(w->f, i, k)];
-    b = x.n == 1 ? heap_only(&w->h, x.begin) : NO_BUFFER;
+  if (!donated && !(flags & OPF_COMM)) return false;
+  const u32 whole = heap_whole(h, opd_of(w->f, i, k));
+  if (whole != NO_BUFFER && heap_at(h, whole)->parts) return false;
+  const span x = heap_leaves(h, opd_of(w->f, i, k)), l = x.n == 1 ? h->leaf.v[x.begin] : (span){0};
+  for (u32 j = 0; j < l.n; j++) {
+    const u32 b = h->pool.v[l.begin + j];
+    if (heap_at(h, b)->parts || !heap_free_to_give(h, b) || (!donated && heap_at(h, b)->lent)) return false;
   }
-  if (b == NO_BUFFER || heap_at(&w->h, b)->parts || !heap_free_to_give(&w->h, b)) return NO_BUFFER;
-  if (!donated && !heap_at(&w->h, b)->owned) return NO_BUFFER;
-  return heap_at(&w->h, b)->size == size_of(w->m, w->f->values.v[i->res + r].ty, w->g) ? b : NO_BUFFER;
+  return l.n && heap_leaf_is(h, l, size_of(w->m, w->f->values.v[i->res + r].ty, w->g));
+}
+
+static void take_over(walk *w, const instr *i, u32 r, origin from) {
+  heap *h = &w->h;
+  const span x = heap_leaves(h, opd_of(w->f, i, op_continues((opcode)i->op, r)));
+  heap_continue(h, i->res + r, h->leaf.v[x.begin], from);
 }
 
 bool mem_uses_host(const sim *s) {
@@ -199,11 +206,13 @@ static void make_results(walk *w, const instr *i, u32 flags, u32 n, u32 num) {
   bool nothing = takes_no_room(w, i);
   for (u32 r = 0; r < i->nres; r++) {
     value v = i->res + r;
-    u32 b = w->m->distir ? NO_BUFFER : taken_over(w, i, flags, n, r);
+    u32 b = NO_BUFFER;
     origin from = {w->fn, v, walk_kind(w, v, false)};
-    if (b != NO_BUFFER)
-      heap_at(h, b)->from = from;
-    else if (!nothing) {
+    if (!w->m->distir && takes_over(w, i, flags, n, r)) {
+      take_over(w, i, r, from);
+      continue;
+    }
+    if (!nothing) {
       const msize *z = size_of(w->m, w->f->values.v[v].ty, w->g);
       b = heap_new(h, z, from);
       heap_at(h, b)->more = w->more;
@@ -282,20 +291,13 @@ static u8 die_as(walk *w, const instr *i, u32 more) {
   return 1;
 }
 
-// A leaf of several buffers joins groups: of every rank it is one of them.
 static bool leaf_fits(const walk *w, span l, const msize *want) {
   const u32 *b = w->h.pool.v + l.begin;
   for (u32 j = 0; j < l.n; j++)
     if (!may_give(w, b[j]) || heap_at(&w->h, b[j])->parts ||
         heap_at(&w->h, b[j])->more != heap_at(&w->h, *b)->more)
       return false;
-  if (l.n == 1) return heap_at(&w->h, *b)->size == want;
-  for (u32 k = 0; k < want->cs->n; k++) {
-    i64 bytes = 0;
-    for (u32 j = 0; j < l.n; j++) bytes += size_on(heap_at(&w->h, b[j])->size, want->cs->cls[k]);
-    if (bytes != size_on(want, want->cs->cls[k])) return false;
-  }
-  return l.n;
+  return heap_leaf_is(&w->h, l, want);
 }
 
 static void give_leaf(walk *w, const instr *i, span l, const msize *const *want, u32 q) {

@@ -102,6 +102,29 @@ void heap_share(heap *h, value v, value of) {
     add_refs(h, h->val[v] = h->val[of]);
 }
 
+bool heap_leaf_is(const heap *h, span l, const msize *want) {
+  const u32 *b = h->pool.v + l.begin;
+  if (l.n == 1) return heap_at(h, *b)->size == want;
+  for (u32 k = 0; k < want->cs->n; k++) {
+    i64 bytes = 0;
+    for (u32 j = 0; j < l.n; j++) bytes += size_on(heap_at(h, b[j])->size, want->cs->cls[k]);
+    if (bytes != size_on(want, want->cs->cls[k])) return false;
+  }
+  return l.n;
+}
+
+void heap_continue(heap *h, value v, span l, origin from) {
+  for (u32 j = 0; j < l.n; j++) heap_at(h, h->pool.v[l.begin + j])->from = from;
+  if (l.n == 1) {
+    heap_be(h, v, h->pool.v[l.begin]);
+    return;
+  }
+  heap_begin(h, v);
+  heap_leaf(h);
+  for (u32 j = 0; j < l.n; j++) heap_hold(h, h->pool.v[l.begin + j]);
+  heap_end(h, v);
+}
+
 // ---- uses -------------------------------------------------------------------------------------------
 static void release(heap *h, u32 b, u32 num) {
   buffer *x = heap_at(h, b);

@@ -144,6 +144,9 @@ static inline origin heap_part_origin(const buffer *b, u32 k) {
   if (b->from.kind != MEM_TEMP) from.kind = b->from.kind;
   return from;
 }
+// A leaf of several buffers joins groups: of every rank it is one of them. Are they together as large as `want`?
+bool heap_leaf_is(const heap *h, span l, const msize *want);
+void heap_continue(heap *h, value v, span l, origin from); // v is what leaf l is, made by `from` now
 
 // ---- walks over functions (bytes.c) -----------------------------------------------------------------
 typedef struct {

@@ -27,8 +27,16 @@ static void count(tally *t, origin from, i64 bytes, u32 n) {
   t->item.v[id - 1].count += n;
 }
 
+// Of a leaf that joins groups, the buffer that a rank class has.
+static u32 buffer_on(const heap *h, u32 leaf, u32 cls) {
+  const span l = h->leaf.v[leaf];
+  for (u32 j = 0; j < l.n; j++)
+    if (size_on(heap_at(h, h->pool.v[l.begin + j])->size, cls)) return h->pool.v[l.begin + j];
+  return h->pool.v[l.begin];
+}
+
 // Where the leaves come from that are given to the call at hand.
-static void origins_given(walk *w, const instr *i, const mbody *callee, origin *param) {
+static void origins_given(walk *w, u32 cls, const instr *i, const mbody *callee, origin *param) {
   heap *h = &w->h;
   const param_leaves *sp = &w->m->params[i->callee.i];
   for (u32 k = 0; k < sp->nparam; k++) {
@@ -36,7 +44,7 @@ static void origins_given(walk *w, const instr *i, const mbody *callee, origin *
     for (u32 j = q; j < n; j++) {
       if (!callee->die[j]) continue;
       param[j] = b != NO_BUFFER ? heap_part_origin(heap_at(h, b), j - q)
-                                : heap_at(h, heap_only(h, walk_passed(w, i, j)))->from;
+                                : heap_at(h, buffer_on(h, walk_passed(w, i, j), cls))->from;
     }
   }
 }
@@ -59,7 +67,7 @@ static void count_class(walk *w, u32 cls, const mbody *callee, const instr *i) {
   origin *param = ZNEWN(s->tmp, origin, m->params[i->callee.i].nleaf);
   mem_kind *ret = NEWN(s->tmp, mem_kind, i->nres);
   for (u32 r = 0; r < i->nres; r++) ret[r] = walk_kind(w, i->res + r, true);
-  origins_given(w, i, callee, param);
+  origins_given(w, cls, i, callee, param);
   context cx = {param, ret};
   u32 *ask = ZNEWN(s->tmp, u32, func_get(s->p, i->callee)->body.n + 1),
       *next = ZNEWN(s->tmp, u32, s->nclasses + 1);

@@ -22,8 +22,8 @@
 typedef enum { SIM_FLAT = 0, SIM_COMPOSED = 1, SIM_FLAT_FOLDED = 2, SIM_FOLDED = 3 } sim_mode;
 
 // SIM_BYTES_HEDDLE: along every rank's issue order, as a caching allocator sees it: a value lives from the
-// instruction that makes it to its last use; parameters belong to the caller unless donated; views share;
-// donated operands are taken over where the operator allows. SIM_BYTES_DISTIR, for reproducing that simulator
+// instruction that makes it to its last use, calls expanded; views share; donated operands are taken over where the
+// operator allows, by all-reduces all that end. SIM_BYTES_DISTIR, for reproducing that simulator
 // only: no sharing and no taking over except by optimizers (their results take no room), inputs live for
 // ever, results without use are never freed, no rounding.
 typedef enum { SIM_BYTES_HEDDLE, SIM_BYTES_DISTIR } sim_bytes;

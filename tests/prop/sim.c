@@ -243,12 +243,6 @@ static void drop(heap *h, const holding *v) {
 }
 static holding holding_new(heap *h, u32 n) { return (holding){n, ZNEWN(h->w->a, leaf_of, n)}; }
 
-// The one block of a tensor; NULL if it has none or several, or more holders than these.
-static block *sole(heap *h, const leaf_of *l, u32 holders) {
-  block *b = l->n == 1 ? &h->block[l->block[0]] : NULL;
-  return b && b->holders == holders && !b->kept ? b : NULL;
-}
-
 static bool reads(const func_info *f, u32 at, value v) {
   for (u32 j = 0; j < instr_nopd(f, &f->body.v[at]); j++)
     if (opd_of(f, &f->body.v[at], j) == v) return true;
@@ -269,6 +263,28 @@ static bool repeated(const func_info *f, const instr *i, u32 k,
   return false;
 }
 
+// Does nothing else hold the blocks of a tensor, and are they together what the callee's parameter is?
+static bool ends_whole(heap *h, const leaf_of *l, u32 holders, const i64 *bytes) {
+  i64 sum[RANKS] = {0};
+  for (u32 j = 0; j < l->n; j++) {
+    const block *b = &h->block[l->block[j]];
+    if (b->holders != holders || b->kept) return false;
+    for (u32 r = 0; r < RANKS; r++) sum[r] += b->bytes[r];
+  }
+  return l->n && memcmp(bytes, sum, sizeof sum) == 0;
+}
+
+// The blocks of a tensor, which only the callee holds now, as its one.
+static leaf_of as_one(heap *h, const leaf_of *l) {
+  i64 sum[RANKS] = {0};
+  for (u32 j = 0; j < l->n; j++)
+    for (u32 r = 0; r < RANKS; r++) sum[r] += h->block[l->block[j]].bytes[r];
+  const leaf_of one = {1, {allocate(h, sum)}};
+  for (u32 j = 0; j < l->n; j++) drop_leaf(h, &(leaf_of){1, {l->block[j]}});
+  h->block[one.block[0]].holders = 1;
+  return one;
+}
+
 static void heap_func(heap *h, const func_info *f, group call, holding *args, const bool *used,
                       holding *rets);
 
@@ -281,20 +297,25 @@ static void heap_call(heap *h, const func_info *f, u32 at, group g, const bool *
   for (u32 k = 0; k < callee->nparams; k++) {
     value v = opd_of(f, i, k);
     args[k] = val[v];
-    if (!opd_donated(f, i, k) || !last_use(f, at, v, used) || repeated(f, i, k, callee->nparams)) continue;
+    if (!last_use(f, at, v, used) || repeated(f, i, k, callee->nparams)) continue;
     type leaf[64];
     u32 nl = tensors_in(h->w, callee->values.v[k + 1].ty, leaf);
     for (u32 q = 0; q < nl; q++) {
       i64 bytes[RANKS];
       bytes_on(h->w, leaf[q], g, bytes);
-      const block *b = sole(h, &args[k].leaf[q], 1);
-      given[k][q] = b && memcmp(bytes, b->bytes, sizeof bytes) == 0;
+      given[k][q] = ends_whole(h, &args[k].leaf[q], 1, bytes);
     }
   }
   for (u32 k = 0; k < callee->nparams; k++) take(h, &args[k]);
-  for (u32 k = 0; k < callee->nparams; k++)
+  for (u32 k = 0; k < callee->nparams; k++) {
+    leaf_of *own = arena_dup(h->w->a, args[k].leaf, sizeof *own * args[k].n);
     for (u32 q = 0; q < args[k].n; q++)
-      if (given[k][q]) drop_leaf(h, &args[k].leaf[q]); // the callee's from here on
+      if (given[k][q]) { // the callee's from here on
+        drop_leaf(h, &own[q]);
+        if (own[q].n > 1) own[q] = as_one(h, &own[q]);
+      }
+    args[k].leaf = own;
+  }
   heap_func(h, callee, g, args, want, rets);
   for (u32 k = 0; k < i->nres; k++) val[i->res + k] = want[k] ? rets[k] : holding_new(h, 0);
   for (u32 k = 0; k < callee->nparams; k++)
@@ -334,21 +355,19 @@ static void heap_work(heap *h, const func_info *f, u32 at, group call, const boo
     bytes_on(h->w, f->values.v[i->res + k].ty, call, bytes);
     holding *v = &val[i->res + k], *x = k < n ? &val[opd_of(f, i, k)] : NULL;
     *v = holding_new(h, 1);
-    block *b = NULL;
-    if (op_row_of(i->op)->flags & OPF_INPLACE && x && x->n == 1 && x->leaf[0].n == 1 &&
-        opd_donated(f, i, k)) {
-      u32 going = 0; // how often operands that are not read again hold it
-      for (u32 j = 0; j < n; j++) {
-        const holding *y = &val[opd_of(f, i, j)];
-        if (repeated(f, i, j, j) || !last_use(f, at, opd_of(f, i, j), used)) continue;
-        for (u32 q = 0; q < y->n; q++)
-          for (u32 m = 0; m < y->leaf[q].n; m++) going += y->leaf[q].block[m] == x->leaf[0].block[0];
-      }
-      b = sole(h, &x->leaf[0], going);
+    const bool may = op_row_of(i->op)->flags & OPF_INPLACE && x && x->n == 1 && x->leaf[0].n &&
+                     (opd_donated(f, i, k) || op_row_of(i->op)->flags & OPF_COMM);
+    u32 going = 0; // how often operands that are not read again hold it
+    for (u32 j = 0; j < n && may; j++) {
+      const holding *y = &val[opd_of(f, i, j)];
+      if (repeated(f, i, j, j) || !last_use(f, at, opd_of(f, i, j), used)) continue;
+      for (u32 q = 0; q < y->n; q++)
+        for (u32 m = 0; m < y->leaf[q].n; m++) going += y->leaf[q].block[m] == x->leaf[0].block[0];
     }
-    v->leaf[0].n = 1;
-    v->leaf[0].block[0] =
-        b && memcmp(b->bytes, bytes, sizeof bytes) == 0 ? (u32)(b - h->block) : allocate(h, bytes);
+    if (may && going && ends_whole(h, &x->leaf[0], going, bytes))
+      v->leaf[0] = x->leaf[0];
+    else
+      v->leaf[0] = (leaf_of){1, {allocate(h, bytes)}};
     take(h, v);
   }
   for (u32 r = 0; r < RANKS; r++) h->peak[r] = MAX(h->peak[r], h->now[r]);
