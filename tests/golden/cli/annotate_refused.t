@@ -86,13 +86,13 @@ error[E0502]: batch 32 is not divisible by 5 (5 microbatches)
 [1]
 ## Memory.
 $ printf 'heddle-annotate: 1\nscopes: [{layers: 0-15, replicate: 2}, {layers: 16-31, split: 2}]\n' > a.yaml; heddle sim llama2-7b --batch 8 --train --annotate a.yaml --machine '1x4 v100' 2>&1 >/dev/null
-error[E0505]: rank 2 needs 249 GiB; its device has 28.8 GiB
+error[E0505]: rank 2 needs 238 GiB; its device has 28.8 GiB
   --> llama2-7b
   note: 16 values of softmax in @layer.fwd.1: 128 GiB of activations
     --> llama2-7b: layer/attention
-  note: 16 values of matmul in @layer.fwd.1: 10.8 GiB of activations
+  note: 15 values of matmul in @layer.fwd.1: 10.1 GiB of activations
     --> llama2-7b: layer/mlp
-  note: 16 values of matmul in @layer.fwd.1: 10.8 GiB of activations
+  note: 15 values of matmul in @layer.fwd.1: 10.1 GiB of activations
     --> llama2-7b: layer/mlp
   note: rank 2 has `layers 16-31`
     --> a.yaml:2:63

@@ -68,10 +68,10 @@ layers          0/2/1/0/1/1/1/0
 schedule        interlaced
 time per step   7.620 ms
 place  ranks  computes  communicates    idle  peak memory
-    0  0        55.0 %         8.2 %  36.9 %     2.41 MiB
-    1  1        74.1 %         8.2 %  17.8 %     2.83 MiB
+    0  0        55.0 %         8.2 %  36.9 %     2.39 MiB
+    1  1        74.1 %         8.2 %  17.8 %     2.82 MiB
     2  2        54.0 %         8.2 %  37.9 %     1.67 MiB
-    3  3        54.0 %         8.2 %  37.9 %     1.29 MiB
+    3  3        54.0 %         8.2 %  37.9 %     1.28 MiB
 $ for s in 1f1b interlaced-block interlaced; do heddle sim mbart-4.7b --batch 32 --seq 1024 --train --dtype f16 --machine '1x8 h100-80gb' --strategy "pp=8 mb=32 recompute=full schedule=$s" | grep "^time per"; done
 time per step   752.6 ms
 time per step   759.0 ms
@@ -87,9 +87,9 @@ memory limit  28.8 GiB
 step          training
 
    pp  mb  schedule              time         samples    memory  limited by
-1   4   8  1f1b              8.782 ms  1.00x  911.0/s  80.1 MiB  bubble 33 %
-2   4   8  interlaced        11.53 ms  1.31x  693.6/s  31.2 MiB  computation 71 %
-3   4   8  interlaced-block  13.27 ms  1.51x  602.8/s  29.9 MiB  bubble 29 %
+1   4   8  1f1b              8.782 ms  1.00x  911.0/s  64.1 MiB  bubble 33 %
+2   4   8  interlaced        11.53 ms  1.31x  693.6/s  27.2 MiB  computation 71 %
+3   4   8  interlaced-block  13.27 ms  1.51x  602.8/s  25.9 MiB  bubble 29 %
 
 value                      plans  best known                                         time  behind
 schedule=1f1b                  1  dp=1 tp=1 pp=4 mb=8                            8.782 ms  1.00x
@@ -97,7 +97,7 @@ schedule=interlaced            1  dp=1 tp=1 pp=4 mb=8 schedule=interlaced       
 schedule=interlaced-block      1  dp=1 tp=1 pp=4 mb=8 schedule=interlaced-block  13.27 ms  1.51x
 
 winner       dp=1 tp=1 pp=4 mb=8
-             computes 65.0 % of the time, communicates 1.9 %, idles 33.1 %; MFU 2.6 %; needs 80.1 MiB of 28.8 GiB
+             computes 65.0 % of the time, communicates 1.9 %, idles 33.1 %; MFU 2.6 %; needs 64.1 MiB of 28.8 GiB
 layers       2/1/1/0
 next         dp=1 tp=1 pp=4 mb=8 schedule=interlaced
              1.31x the time, limited by computation
@@ -155,16 +155,16 @@ plan       dp=2 tp=1 pp=4 mb=8 schedule=found.csv zero=2
 verdict    equal: the plan computes what the model computes
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --train --machine '1x4 v100' --strategy "pp=4 mb=8 recompute=none schedule=1f1b,interlaced,found.csv layers=equal" -o f.plan | sed -n '/^   *pp/,/^$/p;/^certificate/p'
    pp  mb  schedule    layers      time         samples    memory  limited by
-1   4   8  1f1b        equal   5.078 ms  1.00x  1,576/s  5.77 MiB  bubble 33 %
-2   4   8  found.csv   equal   5.975 ms  1.18x  1,339/s  4.65 MiB  computation 77 %
-3   4   8  interlaced  equal   6.721 ms  1.32x  1,190/s  4.29 MiB  computation 69 %
+1   4   8  1f1b        equal   5.078 ms  1.00x  1,576/s  4.86 MiB  bubble 33 %
+2   4   8  found.csv   equal   5.975 ms  1.18x  1,339/s  4.63 MiB  computation 77 %
+3   4   8  interlaced  equal   6.721 ms  1.32x  1,190/s  4.04 MiB  computation 69 %
 
 certificate  3 plans: 3 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --train --machine '1x4 v100' --strategy "pp=4 mb=8 schedule=found.csv layers=auto" -o f.plan | sed -n '/^   *pp/,/^$/p'; heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --train --machine '1x4 v100' --plan f.plan | grep '^time per'
    pp  mb  schedule   recompute  layers      time         samples    memory  limited by
-1   4   8  found.csv  none       auto    5.975 ms  1.00x  1,339/s  4.65 MiB  computation 77 %
-2   4   8  found.csv  selective  auto    6.261 ms  1.05x  1,278/s  4.72 MiB  computation 77 %
-3   4   8  found.csv  full       auto    7.580 ms  1.27x  1,055/s  4.36 MiB  computation 74 %
+1   4   8  found.csv  none       auto    5.975 ms  1.00x  1,339/s  4.63 MiB  computation 77 %
+2   4   8  found.csv  selective  auto    6.261 ms  1.05x  1,278/s  4.65 MiB  computation 77 %
+3   4   8  found.csv  full       auto    7.580 ms  1.27x  1,055/s  4.27 MiB  computation 74 %
 
 time per step   5.975 ms
 $ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy "pp=4 v=2 mb=8 schedule=found.csv"

@@ -67,9 +67,8 @@ memory limit  28.8 GiB
 step          training
 
    tp  pp  mb  recompute  materialise      time         samples    memory  limited by
-1   2   2   4  none       p2p          5.020 ms  1.00x  1,594/s  1.54 MiB  bubble 22 %
-2   2   2   4  none       inter        5.091 ms  1.01x  1,571/s  1.54 MiB  bubble 22 %
-3   2   2   4  none       intra        5.091 ms  1.01x  1,571/s  1.54 MiB  bubble 22 %
+1   2   2   4  none       p2p          5.020 ms  1.00x  1,594/s  1.47 MiB  bubble 22 %
+2   2   2   4  none       inter        5.091 ms  1.01x  1,571/s  1.47 MiB  bubble 22 %
+3   2   2   4  none       intra        5.091 ms  1.01x  1,571/s  1.47 MiB  bubble 22 %
 $ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --machine '1x2 v100' --batch 8 --seq 32 --strategy "tp=2 materialise=p2p" | grep exchange
-exchange     stage     communication      1  64.0 KiB
 exchange       communication      9  86.46 us  13.4 %
