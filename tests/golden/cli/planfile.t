@@ -232,10 +232,10 @@ results    105
 verdict    equal: the plan computes what the model computes
 $ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --plan tests/golden/plan/interlaced.plan --machine '1x4 v100' | sed -n '/^place/,/^ *3/p'
 place  ranks  computes  communicates    idle  peak memory
-    0  0        57.4 %         2.6 %  39.9 %     1.38 MiB
-    1  1        57.4 %         2.6 %  39.9 %     1.27 MiB
-    2  2        57.4 %         2.6 %  39.9 %     1.12 MiB
-    3  3        57.4 %         2.6 %  39.9 %     1016 KiB
+    0  0        57.4 %         2.6 %  39.9 %     1.35 MiB
+    1  1        57.4 %         2.6 %  39.9 %     1.23 MiB
+    2  2        57.4 %         2.6 %  39.9 %     1.09 MiB
+    3  3        57.4 %         2.6 %  39.9 %      984 KiB
 $ sed 's/^  - "F0.0 F0.1 F2.0/  - "F0.1 F0.0 F2.0/' tests/golden/plan/interlaced.plan > t.plan; heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --plan t.plan
 error[E0503]: deadlock: no place can run its next task
   --> t.plan:21:3

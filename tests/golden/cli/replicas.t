@@ -32,23 +32,23 @@ time per step   2.077 s
 ## States lie on the first replica; gradients, and copies of weights, in pieces on the data ranks of each.
 $ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --optimizer adam --strategy "replicas=1x1x4+1x1x2 mb=6 zero=0" | sed -n "/^ranks  param/,/^$/ p"
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0-3      1.25 GiB   1.25 GiB   2.50 GiB     4.77 GiB    366 MiB            0 B  10.1 GiB
-4-5           0 B   1.25 GiB        0 B     10.8 GiB    612 MiB       3.17 MiB  12.6 GiB
+0-3      1.25 GiB   1.25 GiB   2.50 GiB     4.77 GiB    238 MiB            0 B  10.0 GiB
+4-5           0 B   1.25 GiB        0 B     10.8 GiB    477 MiB       3.17 MiB  12.5 GiB
 
 $ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --optimizer adam --strategy "replicas=1x1x4+1x1x2 mb=6 zero=1" | sed -n "/^ranks  param/,/^$/ p"
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0-3      1.25 GiB   1.25 GiB    639 MiB     4.77 GiB    366 MiB            0 B  8.25 GiB
-4-5           0 B   1.25 GiB        0 B     10.8 GiB    612 MiB       3.17 MiB  12.6 GiB
+0-3      1.25 GiB   1.25 GiB    639 MiB     4.77 GiB    238 MiB            0 B  8.13 GiB
+4-5           0 B   1.25 GiB        0 B     10.8 GiB    477 MiB       3.17 MiB  12.5 GiB
 
 $ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --optimizer adam --strategy "replicas=1x1x4+1x1x2 mb=6 zero=2" | sed -n "/^ranks  param/,/^$/ p"
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0-3      1.25 GiB    320 MiB    639 MiB     4.77 GiB    366 MiB            0 B  7.31 GiB
-4-5           0 B    639 MiB        0 B     10.8 GiB    612 MiB       3.17 MiB  12.0 GiB
+0-3      1.25 GiB    320 MiB    639 MiB     4.77 GiB    238 MiB            0 B  7.19 GiB
+4-5           0 B    639 MiB        0 B     10.8 GiB    477 MiB       3.17 MiB  11.9 GiB
 
 $ heddle sim bert-large --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --batch 96 --train --optimizer adam --strategy "replicas=1x1x4+1x1x2 mb=6 zero=3" | sed -n "/^ranks  param/,/^$/ p"
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0-3       320 MiB    320 MiB    639 MiB     4.77 GiB    246 MiB        119 MiB  6.38 GiB
-4-5           0 B    639 MiB        0 B     10.2 GiB    493 MiB        121 MiB  11.4 GiB
+0-3       320 MiB    320 MiB    639 MiB     4.77 GiB    238 MiB        120 KiB  6.25 GiB
+4-5           0 B    639 MiB        0 B     10.2 GiB    477 MiB       1.70 MiB  11.3 GiB
 
 ## What does not go with them, and why.
 $ heddle verify gpt2 --batch 24 --train --strategy "replicas=2x1+1x1 mb=4 schedule=chimera"

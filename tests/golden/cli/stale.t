@@ -37,29 +37,29 @@ $ heddle sim mlp-xs --batch 16 --train --optimizer adam --machine dgx-2 --strate
 time per step   2.344 ms
 one step alone  2.593 ms
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0        5.00 MiB   2.00 MiB   4.00 MiB     40.0 KiB   12.0 KiB       2.00 KiB  11.1 MiB
-1        6.00 MiB   2.00 MiB   4.00 MiB     12.0 KiB   12.0 KiB       2.00 KiB  12.0 MiB
-2        4.00 MiB   2.00 MiB   4.00 MiB     8.00 KiB   10.0 KiB       2.00 KiB  10.0 MiB
-3        2.00 MiB   2.00 MiB   4.00 MiB     40.5 KiB   14.0 KiB            0 B  8.05 MiB
+0        5.00 MiB   2.00 MiB   4.00 MiB     38.0 KiB   6.00 KiB            0 B  11.0 MiB
+1        6.00 MiB   2.00 MiB   4.00 MiB     10.0 KiB   4.00 KiB            0 B  12.0 MiB
+2        4.00 MiB   2.00 MiB   4.00 MiB     6.00 KiB   2.00 KiB            0 B  10.0 MiB
+3        2.00 MiB   2.00 MiB   4.00 MiB     34.0 KiB   12.0 KiB            0 B  8.04 MiB
 
 $ heddle sim mlp-xs --batch 16 --train --optimizer adam --machine dgx-2 --strategy "pp=4 mb=16 schedule=2bw" | sed -n -e '/^time/p' -e '/^one step/p' -e '/^ranks  para/,/^$/p'
 time per step   2.426 ms
 one step alone  2.722 ms
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0        3.00 MiB   2.00 MiB   4.00 MiB     40.0 KiB   1.01 MiB       2.00 KiB  10.1 MiB
-1        4.00 MiB   2.00 MiB   4.00 MiB     12.0 KiB   1.01 MiB       2.00 KiB  11.0 MiB
-2        4.00 MiB   2.00 MiB   4.00 MiB     8.00 KiB   1.01 MiB       2.00 KiB  11.0 MiB
-3        4.00 MiB   2.00 MiB   4.00 MiB     40.5 KiB   1.01 MiB            0 B  11.1 MiB
+0        3.00 MiB   2.00 MiB   4.00 MiB     40.0 KiB   1.01 MiB            0 B  10.0 MiB
+1        4.00 MiB   2.00 MiB   4.00 MiB     12.0 KiB   1.01 MiB            0 B  11.0 MiB
+2        4.00 MiB   2.00 MiB   4.00 MiB     8.00 KiB   1.01 MiB            0 B  11.0 MiB
+3        4.00 MiB   2.00 MiB   4.00 MiB     36.0 KiB   1.01 MiB            0 B  11.0 MiB
 
 ## A weight that the first and the last stage read: both have its versions.
 $ heddle sim gpt2:layers=4 --seq 64 --batch 8 --train --machine dgx-2 --strategy "pp=4 mb=8 schedule=pipedream" | sed -n -e '/^time/p' -e '/^one step/p' -e '/^ranks  para/,/^$/p'
 time per step   33.00 ms
 one step alone  33.00 ms
 ranks  parameters  gradients  optimizer  activations  temporary  communication     peak
-0         258 MiB    294 MiB        0 B     9.57 MiB        0 B            0 B  562 MiB
-1        81.0 MiB   27.0 MiB        0 B     9.56 MiB    960 KiB        192 KiB  119 MiB
-2         108 MiB   54.1 MiB        0 B     13.1 MiB   1.12 MiB        192 KiB  177 MiB
-3         442 MiB    442 MiB        0 B     12.5 MiB   3.50 KiB            0 B  896 MiB
+0         258 MiB    177 MiB        0 B     9.57 MiB        0 B            0 B  445 MiB
+1        81.0 MiB   27.0 MiB        0 B     6.56 MiB        0 B            0 B  115 MiB
+2         108 MiB   54.1 MiB        0 B     6.75 MiB        0 B            0 B  169 MiB
+3         442 MiB    294 MiB        0 B     12.5 MiB   3.50 KiB            0 B  749 MiB
 
 $ heddle verify gpt2:layers=4,hidden=32,heads=4,vocab=64 --seq 16 --batch 16 --train --optimizer adam --strategy "dp=2 pp=4 mb=8 schedule=pipedream" | grep -e ^plan -e ^verdict
 plan       dp=2 tp=1 pp=4 mb=8 schedule=pipedream
@@ -194,7 +194,7 @@ $ heddle plan mlp-xs --batch 16 --train --machine dgx-2 --devices 4 --strategy "
 0
 [1]
 $ heddle plan mlp-xs --batch 16 --train --machine dgx-2 --devices 4 --strategy "pp=4 dp=1 tp=1 mb=16 recompute=none schedule=1f1b,pipedream,2bw" | grep -e pipedream -e 1f1b -e asynchronous
-1   4  16  pipedream      2.153 ms  1.00x  7,432/s  8.03 MiB  bubble 27 %
+1   4  16  pipedream      2.153 ms  1.00x  7,432/s  8.01 MiB  bubble 27 %
 2   4  16  pipedream-2bw  2.378 ms  1.10x  6,727/s  7.05 MiB  bubble 33 %
 3   4  16  1f1b           2.505 ms  1.16x  6,388/s  5.05 MiB  bubble 35 %
 schedule=pipedream          1  dp=1 tp=1 pp=4 mb=16 schedule=pipedream      2.153 ms  1.00x
