@@ -20,6 +20,7 @@
 #endif
 #if defined(__linux__)
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #if defined(__has_feature)
@@ -101,18 +102,16 @@ void base_trim(void) {
 #endif
 }
 
-// Memory is private and from the system, so a page that is given back reads as zero.
 void base_zero(void *p, size_t bytes) {
-  const uintptr_t page = 1 << 12, at = (uintptr_t)p, first = (at + page - 1) & -page,
+#if defined(__linux__) // memory of malloc is private, so a page that is given back reads as zero
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)p, first = (at + page - 1) & -page,
                   end = (at + bytes) & -page;
-#if defined(__linux__)
   if (first < end && madvise((void *)first, end - first, MADV_DONTNEED) == 0) {
     memset(p, 0, first - at);
     memset((void *)end, 0, at + bytes - end);
     return;
   }
 #endif
-  (void)first, (void)end;
   memset(p, 0, bytes);
 }
 

@@ -107,7 +107,8 @@ const char *eval_where_text(const prog *p, u64 at, u32 top, arena *a, loc *where
 // in: whole arrays for main's parameters, as eval_run takes them; pieces are copied. NULL and diagnostics.
 eval_rank *eval_rank_new(const prog *p, const eval_opts *o, const eval_link *link, const eval_array *in,
                          u32 nin);
-// The same, and what has been copied is zero afterwards: its memory is given back on the way.
+// The same, and what has been copied is zero afterwards, but for elements that p itself carries: the memory is given back
+// on the way. Elements are in malloc's memory.
 eval_rank *eval_rank_take(const prog *p, const eval_opts *o, const eval_link *link, eval_array *in, u32 nin);
 void eval_rank_free(eval_rank *r);
 // By parameter of main: its result of a step, from 1, which eval_rank_step takes; 0: it stays. "wte.new" is what "wte"

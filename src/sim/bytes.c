@@ -278,17 +278,18 @@ static const msize *const *param_sizes(mem *m, u32 row) {
   return z;
 }
 
-// How a leaf that stands for `more` others dies in a call: 1, or 2 + the number of the span of the callee
-// that stands for as many. Updates free as much as there is: one that begins in a layer which stands for
-// others comes as often, with the end of that layer and the beginning of the next (updated_alike in
-// plan/probe.c sees to it).
+// How a leaf that stands for `more` others dies in a call: 1 alone, 2 + k with mem.more[k] others. Alone where each of the
+// others has a call like this one: in a stretch, and in a function with stretches (heap.owed). Updates free as much as
+// there is: one that begins in a layer which stands for others comes as often, with the end of that layer and the
+// beginning of the next (updated_alike in plan/probe.c sees to it).
 static u8 die_as(walk *w, const instr *i, u32 more) {
-  const sim_spans *x = more ? &w->m->s->spans[i->callee.i] : NULL;
-  if (!more || w->h.inside) return 1;
-  for (u32 k = 0; k < x->n && 2 + k <= UINT8_MAX; k++)
-    if (x->v[k].more == more) return (u8)(2 + k);
-  w->m->odd |= x->n || !(i->flags & INSTR_UPDATE);
-  return 1;
+  mem *m = w->m;
+  u32 k = 0;
+  if (!more || w->h.owed || (i->flags & INSTR_UPDATE && !m->s->spans[i->callee.i].n)) return 1;
+  while (k < m->more.n && m->more.v[k] != more) k++;
+  if (k == m->more.n) *vec_push(m->s->a, &m->more) = more;
+  m->odd |= 2 + k > UINT8_MAX;
+  return (u8)(2 + k);
 }
 
 static bool leaf_fits(const walk *w, span l, const msize *want) {
@@ -527,7 +528,7 @@ static void add_params(walk *w, const u8 *die, bool is_main) {
         heap_at(h, b)->owned = false;
         heap_gone(h, b);
       } else if (!is_main && die[leaf] > 1) {
-        heap_at(h, b)->more = m->s->spans[w->fn.i].v[die[leaf] - 2].more;
+        heap_at(h, b)->more = m->more.v[die[leaf] - 2];
       }
       if (is_main && there == m->host) {
         heap_at(h, b)->lent = true;
@@ -613,6 +614,7 @@ static void stretch_end(walk *w, stretch *x, u8 by, u32 more) {
     if (!b->old) b->by = by;
   }
   for (u32 u = 0; u < w->m->s->nclasses; u++) {
+    h->owed[u] -= x->freed[u] * more;
     const i64 net = h->cur[u] - x->cur[u], rise = h->peak[u] - x->cur[u];
     h->peak[u] = MAX(x->peak[u], h->peak[u] + MAX(net, 0) * more);
     h->cur[u] += net * more;
@@ -656,13 +658,16 @@ static void run_spans(walk *w, const sim_spans *all) {
     if (k < w->f->body.n) walk_step(w, k);
   }
   w->m->odd |= x < end; // the next one has no end
+  for (u32 u = 0; u < w->m->s->nclasses; u++) w->m->odd |= w->h.owed[u] != 0;
 }
 
 void walk_run(walk *w, const u8 *die, bool is_main) {
+  const sim_spans *all = w->m->s->spans ? &w->m->s->spans[w->fn.i] : NULL;
+  if (all && all->n) w->h.owed = ZNEWN(w->h.a, i64, w->m->s->nclasses);
   walk_begin(w, die, is_main);
   u32 n = w->ask ? w->until : w->f->body.n;
-  if (w->m->s->spans && w->m->s->spans[w->fn.i].n) {
-    run_spans(w, &w->m->s->spans[w->fn.i]);
+  if (all && all->n) {
+    run_spans(w, all);
     return;
   }
   for (u32 k = 0; k < n; k++) walk_step(w, k);

@@ -172,19 +172,26 @@ void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 n
 }
 
 void heap_note_freed(heap *h, u32 b) {
-  const msize *z = heap_at(h, b)->size;
-  if (!h->inside || b >= h->nparam) return;
-  for (u32 k = 0; k < z->cs->n; k++) h->freed[z->cs->cls[k]] += z->per ? z->per[k] : z->even;
+  const buffer *x = heap_at(h, b);
+  const class_set *cs = x->size->cs;
+  if (!h->owed || b >= h->nparam) return;
+  for (u32 k = 0; k < cs->n; k++) {
+    const i64 bytes = x->size->per ? x->size->per[k] : x->size->even;
+    h->owed[cs->cls[k]] += bytes * x->more;
+    if (h->inside) h->freed[cs->cls[k]] += bytes;
+  }
 }
 
 void heap_free_dying(heap *h) {
   for (u32 k = 0; k < h->dying.n; k++) {
-    const buffer *b = heap_at(h, h->dying.v[k]);
+    const u32 id = h->dying.v[k];
+    const buffer *b = heap_at(h, id);
     if (b->refs || !b->live || !b->owned || b->lent) continue;
-    heap_give_back(h, b->size, h->inside ? 1 : 1 + b->more);
-    heap_note_freed(h, h->dying.v[k]);
-    heap_gone(h, h->dying.v[k]);
-    heap_recycle(h, h->dying.v[k]);
+    const bool alone = h->inside || (h->owed && id < h->nparam);
+    heap_give_back(h, b->size, alone ? 1 : 1 + b->more);
+    heap_note_freed(h, id);
+    heap_gone(h, id);
+    heap_recycle(h, id);
   }
 }
 

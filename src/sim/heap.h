@@ -63,7 +63,11 @@ typedef struct { // what one walk has
   u32 *at;             // the instruction at which the peak is
   u8 *touched;
   bool inside; // of a stretch that stands for others, or its like: what goes there is one
-  i64 *freed;  // by class: of parameters, that went inside; NULL: nobody asks
+  i64 *freed;  // by class: of parameters, that went inside
+  // Of a function with stretches, by class; else NULL. A parameter goes alone there, for a layer's values go with its own stretch
+  // or the one next to it, which comes as often. So what parameters that are gone stand for, less what went with the others of a
+  // stretch, is 0 in the end.
+  i64 *owed;
 } heap;
 enum { GONE_TWICE = ~0u };
 static inline buffer *heap_at(const heap *h, u32 b) { return &h->chunk.v[b / HEAP_CHUNK][b % HEAP_CHUNK]; }
@@ -103,7 +107,7 @@ void heap_share(heap *h, value v, value of); // v holds what `of` holds
 void heap_let_go(heap *h, value v, u32 num);
 void heap_let_operands_go(heap *h, const instr *i, u32 n, const u32 *last, u32 num, bool donate);
 void heap_free_dying(heap *h);
-void heap_note_freed(heap *h, u32 b); // b goes: of a parameter, inside a stretch, that is counted
+void heap_note_freed(heap *h, u32 b); // b goes: of a parameter, in a function with stretches, that is counted
 // May a call or instruction that took operand v for the last time have buffer b for itself?
 static inline bool heap_free_to_give(const heap *h, u32 b) {
   const buffer *x = heap_at(h, b);
@@ -163,7 +167,7 @@ typedef struct {
 // A function on a group as seen by a call: one pair (peak, net) for every rank class it touches.
 typedef struct mbody {
   u32 row;              // in sim.priced
-  const u8 *die, *used; // per parameter leaf (2 + k: as many as the function's span k stands for), per result
+  const u8 *die, *used; // per parameter leaf (2 + k: it stands for mem.more[k] others), per result
   const class_set *cs;
   const i64 *peak, *net; // beside cs->cls
   const u32 *at;         // instruction during which the peak is; 0 = at the start
@@ -206,6 +210,7 @@ typedef struct {
   const msize **near;        // by type: the latest size asked for
   group *near_g;             // and for which group of the call
   struct tally *tally;       // peak.c
+  VEC(u32) more;             // that leaves which die in calls stand for
   bool odd;                  // what a span stands for is not what it does
 } mem;
 

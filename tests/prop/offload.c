@@ -176,14 +176,17 @@ static void read_by(replay *x, const instr *i, i64 until) {
   }
 }
 
-// The operand whose buffer result r takes over (ops.def): donated, of its size, and read by nobody later.
+// The operand whose buffer result r takes over (ops.def): of its size, read by nobody later, and donated. A communication needs
+// no donation, but for a parameter.
 static bool takes_over(replay *x, const instr *i, u32 r, u32 k) {
   const u32 flags = op_row_of(i->op)->flags, o = flags & OPF_MANY_RES ? r : r ? r + 1 : 0;
-  if (!(flags & OPF_INPLACE) || o >= instr_nopd(x->f, i) || !opd_donated(x->f, i, o)) return false;
+  if (!(flags & OPF_INPLACE) || o >= instr_nopd(x->f, i)) return false;
+  const bool donated = opd_donated(x->f, i, o);
   const value v = opd_of(x->f, i, o);
   const numbers *in = &x->of[v];
   if (in->n != 1 || x->last[v] > k + 1 || x->buffers.v[in->v[0]].bytes != bytes_here(x, i->res + r))
     return false;
+  if (!donated && (!(flags & OPF_COMM) || x->buffers.v[in->v[0]].from < 0)) return false;
   for (u32 w = 1; w < x->f->values.n; w++)
     for (u32 q = 0; q < x->of[w].n; q++)
       if (x->of[w].v[q] == in->v[0] && x->last[w] > k + 1) return false;
