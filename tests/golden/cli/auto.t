@@ -41,9 +41,9 @@ main          8  einsum         head             wte             v, dimension 0 
 main          9  cross_entropy  head                             as its operand
 
                       strategy               time         samples    memory
-automatic             dp=1 tp=4 pp=1     68.87 ms  1.00x  116.2/s  1.33 GiB
-hybrid, same degrees  dp=1 tp=4 pp=1 sp  71.45 ms  1.04x  112.0/s  1.29 GiB
-hybrid, any degrees   dp=1 tp=4 pp=1 sp  71.45 ms  1.04x  112.0/s  1.29 GiB
+automatic             dp=1 tp=4 pp=1     68.87 ms  1.00x  116.2/s  1.24 GiB
+hybrid, same degrees  dp=1 tp=4 pp=1 sp  71.45 ms  1.04x  112.0/s  1.20 GiB
+hybrid, any degrees   dp=1 tp=4 pp=1 sp  71.45 ms  1.04x  112.0/s  1.20 GiB
 
              computes 96.8 % of the time, communicates 3.2 %, idles 0.0 %
 certificate  hybrids searched: 4; degrees split by dynamic programming: 1; of them simulated, by their estimates: 1
@@ -65,9 +65,9 @@ $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy
   "train": true,
   "automatic": false,
   "plans": [
-    {"plan": "answer", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "period_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072},
-    {"plan": "hybrid, same degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "period_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072},
-    {"plan": "hybrid, any degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "period_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2819072}
+    {"plan": "answer", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "period_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2425344},
+    {"plan": "hybrid, same degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "period_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2425344},
+    {"plan": "hybrid, any degrees", "strategy": "dp=1 tp=2 pp=1", "time_ps": 140163488, "period_ps": 140163488, "times_best": 1, "samples_per_s": 456609.6414495621, "peak_bytes": 2425344}
   ],
   "split_by": null,
   "hybrids": 12,
@@ -85,9 +85,9 @@ $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy
 $ heddle plan gpt2 --batch 8 --train --machine '1x4 v100' --strategy 'mb=1 zero=0 recompute=none' --auto | tail -8
 
                       strategy               time         samples    memory
-automatic             dp=1 tp=4 pp=1     204.5 ms  1.00x  39.12/s  3.55 GiB
-hybrid, same degrees  dp=1 tp=4 pp=1 sp  220.0 ms  1.08x  36.36/s  3.23 GiB
-hybrid, any degrees   dp=4 tp=1 pp=1     205.0 ms  1.00x  39.02/s  3.86 GiB
+automatic             dp=1 tp=4 pp=1     204.5 ms  1.00x  39.12/s  3.38 GiB
+hybrid, same degrees  dp=1 tp=4 pp=1 sp  220.0 ms  1.08x  36.36/s  3.14 GiB
+hybrid, any degrees   dp=4 tp=1 pp=1     205.0 ms  1.00x  39.02/s  3.49 GiB
 
              computes 96.2 % of the time, communicates 3.8 %, idles 0.0 %
 certificate  hybrids searched: 15; degrees split by dynamic programming: 2; of them simulated, by their estimates: 2
@@ -109,9 +109,9 @@ recompute:
   - {in: layer, instr: 15, op: softmax}
 ## Markov chains: with as many threads as there are, the same seed gives the same plan.
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method mcmc --proposals 2000 --seed 5 -o p.plan | tail -8
-automatic             dp=1 tp=2 pp=1  879.6 us  1.00x  9,095/s  2.65 MiB
-hybrid, same degrees  dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
-hybrid, any degrees   dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
+automatic             dp=1 tp=2 pp=1  879.6 us  1.00x  9,095/s  2.08 MiB
+hybrid, same degrees  dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.20 MiB
+hybrid, any degrees   dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.20 MiB
 
 answer       its split is of Markov chains
              nothing is split over tp=2: its ranks all do the same work, so --devices 1 does as much
@@ -122,9 +122,9 @@ certificate  hybrids searched: 12; degrees split by Markov chains: 3 (2,000 prop
 $ sed 1d p.plan >p; sed 1d q.plan | cmp p -
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0' --auto --method exact -o q.plan | tail -8
                       strategy            time         samples    memory
-automatic             dp=1 tp=2 pp=1  879.6 us  1.00x  9,095/s  2.65 MiB
-hybrid, same degrees  dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
-hybrid, any degrees   dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.50 MiB
+automatic             dp=1 tp=2 pp=1  879.6 us  1.00x  9,095/s  2.08 MiB
+hybrid, same degrees  dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.20 MiB
+hybrid, any degrees   dp=1 tp=2 pp=1  1.062 ms  1.21x  7,532/s  1.20 MiB
 
              nothing is split over tp=2: its ranks all do the same work, so --devices 1 does as much
              computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
@@ -164,7 +164,7 @@ $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --tra
   "seed": 0
 }
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1 zero=0 recompute=none' --auto --method mcmc --proposals 20000 --memory-limit 2MB | grep '^automatic'
-automatic             dp=1 tp=2 pp=1  952.1 us  1.00x  8,402/s  1.63 MiB
+automatic             dp=1 tp=2 pp=1  922.9 us  1.00x  8,668/s  1.58 MiB
 $ heddle plan mlp-xs --batch 64 --train --machine '1x2 v100' --auto --method mcm
 error[E0801]: unknown method `mcm`: exact, mcmc or both
   hint: did you mean `mcmc`?
@@ -186,26 +186,26 @@ automatic             dp=2 tp=2 pp=1 mb=2 offload=params+grads+states+acts  4.90
 $ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
 verdict    equal: the plan computes what the model computes
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 dp=2 tp=2 materialise=p2p' --auto -o a.plan | grep '^automatic'
-automatic             dp=2 tp=2 pp=1 mb=2 materialise=p2p  4.145 ms  1.00x  1,930/s  5.17 MiB
+automatic             dp=2 tp=2 pp=1 mb=2 materialise=p2p  4.145 ms  1.00x  1,930/s  4.98 MiB
 $ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
 verdict    equal: the plan computes what the model computes
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 dp=2 tp=2 sync=ps' --auto -o a.plan | grep '^automatic'
-automatic             dp=2 tp=2 pp=1 mb=2 sync=ps  3.638 ms  1.00x  2,199/s  4.08 MiB
+automatic             dp=2 tp=2 pp=1 mb=2 sync=ps  3.638 ms  1.00x  2,199/s  3.90 MiB
 $ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
 verdict    equal: the plan computes what the model computes
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 pp=2 tp=2 schedule=zb-v overlap=none' --auto -o a.plan | grep '^automatic'
-automatic             dp=1 tp=2 pp=2 mb=2 v=2 schedule=zb-v overlap=none  2.259 ms  1.00x  3,541/s  4.03 MiB
+automatic             dp=1 tp=2 pp=2 mb=2 v=2 schedule=zb-v overlap=none  2.259 ms  1.00x  3,541/s  3.91 MiB
 $ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
 verdict    equal: the plan computes what the model computes
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 pp=2 tp=2 v=2 schedule=interleaved' --auto -o a.plan | grep '^automatic'
-automatic             dp=1 tp=2 pp=2 mb=2 v=2 schedule=interleaved  2.378 ms  1.00x  3,364/s  4.01 MiB
+automatic             dp=1 tp=2 pp=2 mb=2 v=2 schedule=interleaved  2.378 ms  1.00x  3,364/s  3.99 MiB
 $ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
 verdict    equal: the plan computes what the model computes
 ## What hybrids split over the axis is theirs alone; what no automatic plan has is refused.
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'tp=4 zero=0 recompute=none mb=1 sp' --auto | grep '^automatic\|^hybrid'
-automatic             dp=1 tp=4 pp=1     1.630 ms  1.00x  4,907/s  4.49 MiB
-hybrid, same degrees  dp=1 tp=4 pp=1 sp  2.546 ms  1.56x  3,142/s  1.18 MiB
-hybrid, any degrees   dp=1 tp=4 pp=1 sp  2.546 ms  1.56x  3,142/s  1.18 MiB
+automatic             dp=1 tp=4 pp=1     1.630 ms  1.00x  4,907/s  3.52 MiB
+hybrid, same degrees  dp=1 tp=4 pp=1 sp  2.546 ms  1.56x  3,142/s   956 KiB
+hybrid, any degrees   dp=1 tp=4 pp=1 sp  2.546 ms  1.56x  3,142/s   956 KiB
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'tp=4 coshard=2' --auto
 error[E0509]: coshard=2 does not go with --auto: parts are cut before operators are split
   --> --strategy:1:6
@@ -228,9 +228,9 @@ error[E0509]: replicas=2x1+2x1 does not go with --auto: splits are of operators,
   hint: replicas=none, or leave out --auto
 [2]
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy 'tp=4 mb=1 coshard=1,2 zero=0 recompute=none' --auto | grep '^automatic\|^hybrid'
-automatic             dp=1 tp=4 pp=1  1.630 ms  1.00x  4,907/s  4.49 MiB
-hybrid, same degrees  dp=1 tp=4 pp=1  1.940 ms  1.19x  4,124/s  1.63 MiB
-hybrid, any degrees   dp=1 tp=4 pp=1  1.940 ms  1.19x  4,124/s  1.63 MiB
+automatic             dp=1 tp=4 pp=1  1.630 ms  1.00x  4,907/s  3.52 MiB
+hybrid, same degrees  dp=1 tp=4 pp=1  1.940 ms  1.19x  4,124/s  1.33 MiB
+hybrid, any degrees   dp=1 tp=4 pp=1  1.940 ms  1.19x  4,124/s  1.33 MiB
 ## What is wrong with them.
 $ printf 'rules:\n  - {op: matmull, letters: [n]}\n  - {node: atn.qkv, whole: only}\n  - {op: matmul, letters: [q]}\n  - {op: softmax, letters: [c, d]}\n' >bad.yaml
 $ heddle plan gpt2:layers=2 --batch 8 --train --machine '1x2 v100' --auto --constraints bad.yaml
@@ -390,9 +390,9 @@ layer        22  matmul         layer/mlp        mlp.up          whole
 layer        25  matmul         layer/mlp        mlp.down        whole
 ## gelu keeps 8 x 16 x 256 numbers of 4 bytes a layer, of two layers: 256 KiB less where it is computed again.
 $ printf 'rules:\n  - {op: gelu, whole: only}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' --json | grep -o '"plan": "automatic".*peak_bytes": [0-9]*' | grep -o '[0-9]*$'
-2782720
+2177024
 $ printf 'rules:\n  - {op: gelu, whole: only, recompute: true}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none' --json | grep -o '"plan": "automatic".*peak_bytes": [0-9]*' | grep -o '[0-9]*$'
-2520576
+2014208
 ## What can be met by nothing, and the nearest that works.
 $ printf 'rules:\n  - {op: matmul, letters: [m], whole: never}\n  - {op: matmul, letters: [n], whole: never}\n' >r.yaml; heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --auto --constraints r.yaml --devices 2 --strategy 'tp=2 mb=1 recompute=none'
 error[E0513]: matmul, layer:2: `whole: never` says that it is split, but no letter is left to split it over
@@ -455,12 +455,12 @@ $ echo 'rules: [{op: matmul, whole: may}]' >may.yaml; heddle plan gpt3-xl --batc
 warning[W0506]: no --dtype given: gpt3-xl is trained in f32, in which a100 has 19.5 TFLOP/s; in bf16 it has 312
   --> gpt3-xl
   hint: --dtype bf16
-automatic             dp=1 tp=2 pp=1  105.2 ms  1.00x  19.01/s  10.7 GiB
+automatic             dp=1 tp=2 pp=1  105.2 ms  1.00x  19.01/s  10.2 GiB
 $ heddle plan gpt3-xl --batch 2 --seq 128 --train --machine '1x2 a100' --auto --strategy "dp=1 tp=2 pp=1 mb=1 zero=0 recompute=none" --optimizer adafactor --memory-limit 8GiB --constraints may.yaml | grep ^automatic
 warning[W0506]: no --dtype given: gpt3-xl is trained in f32, in which a100 has 19.5 TFLOP/s; in bf16 it has 312
   --> gpt3-xl
   hint: --dtype bf16
-automatic             dp=1 tp=2 pp=1  111.5 ms  1.00x  17.93/s  5.80 GiB
+automatic             dp=1 tp=2 pp=1  111.5 ms  1.00x  17.93/s  5.28 GiB
 ## Rules that cannot both hold: each pair once, with both lines.
 $ printf 'rules:\n  - op: matmul\n    degrees: [2]\n    whole: never\n  - {op: layernorm, whole: only}\n  - {node: "layer:1", whole: never}\n  - {node: "layer:18", letters: [k]}\n  - {node: "layer:18", dims: [[1, 1]]}\n  - {node: "layer:20", letters: [], whole: never}\n  - {op: softmax, recompute: true}\n  - {node: "layer:15", recompute: false}\n' >r.yaml
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --constraints r.yaml
@@ -526,9 +526,9 @@ layer        24  gelu           layer/mlp                        whole
 $ printf 'rules:\n  - {op: softmax, whole: only}\n  - {op: gelu, recompute: true}\n' >r.yaml
 $ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'mb=1' --auto --constraints r.yaml -o auto.plan | tail -8
                       strategy            time         samples    memory
-automatic             dp=1 tp=1 pp=2  842.0 us  1.00x  9,501/s  1.45 MiB
-hybrid, same degrees  dp=1 tp=1 pp=2  829.8 us  0.99x  9,640/s  1.58 MiB
-hybrid, any degrees   dp=1 tp=1 pp=2  829.8 us  0.99x  9,640/s  1.58 MiB
+automatic             dp=1 tp=1 pp=2  842.0 us  1.00x  9,501/s  1.26 MiB
+hybrid, same degrees  dp=1 tp=1 pp=2  829.8 us  0.99x  9,640/s  1.26 MiB
+hybrid, any degrees   dp=1 tp=1 pp=2  829.8 us  0.99x  9,640/s  1.26 MiB
 
 answer       without a tensor axis: the rules allow that nothing is split, and no split is faster
              computes 52.8 % of the time, communicates 1.3 %, idles 46.0 %
@@ -539,11 +539,11 @@ recompute:
 send-stream: pp
 ## Stages as they were said.
 $ for l in equal cost whale auto 1/3; do heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy "dp=1 tp=2 pp=2 mb=2 zero=0 recompute=none layers=$l" --auto | grep '^automatic'; done
-automatic             dp=1 tp=2 pp=2 mb=2 layers=equal  2.679 ms  1.00x  2,986/s  2.73 MiB
-automatic             dp=1 tp=2 pp=2 mb=2  2.679 ms  1.00x  2,986/s  2.73 MiB
-automatic             dp=1 tp=2 pp=2 mb=2 layers=whale  2.679 ms  1.00x  2,986/s  2.73 MiB
-automatic             dp=1 tp=2 pp=2 mb=2 layers=2/2   2.679 ms  1.00x  2,986/s  2.73 MiB
-automatic             dp=1 tp=2 pp=2 mb=2 layers=1/3  3.021 ms  1.00x  2,649/s  2.35 MiB
+automatic             dp=1 tp=2 pp=2 mb=2 layers=equal  2.679 ms  1.00x  2,986/s  2.60 MiB
+automatic             dp=1 tp=2 pp=2 mb=2  2.679 ms  1.00x  2,986/s  2.60 MiB
+automatic             dp=1 tp=2 pp=2 mb=2 layers=whale  2.679 ms  1.00x  2,986/s  2.60 MiB
+automatic             dp=1 tp=2 pp=2 mb=2 layers=2/2   2.679 ms  1.00x  2,986/s  2.60 MiB
+automatic             dp=1 tp=2 pp=2 mb=2 layers=1/3  3.021 ms  1.00x  2,649/s  2.27 MiB
 ## One key, one meaning: `time_ps` is of one step alone and `period_ps` of steps that follow each other, in every table as `sim` has them.
 $ set -- gpt2:layers=4,hidden=256,heads=8,vocab=1000 --batch 8 --seq 64 --train --optimizer adam --machine '1x4 v100' --json; step() { grep -oE '"(time|period)_ps": [0-9]+' | paste -sd ' ' | grep -oE '"time_ps": [0-9]+ "period_ps": [0-9]+|"period_ps": [0-9]+ "time_ps": [0-9]+' | sort | uniq -c; }; heddle sim "$@" --strategy 'dp=2 pp=2 mb=4' | step; heddle plan "$@" --auto --strategy 'dp=2 pp=2 mb=4' | step; heddle plan "$@" --what-if --strategy 'dp=2 pp=2 mb=4 schedule=1f1b,gems recompute=none zero=0' | step
       1 "period_ps": 5476692741 "time_ps": 5489924683
@@ -552,8 +552,8 @@ $ set -- gpt2:layers=4,hidden=256,heads=8,vocab=1000 --batch 8 --seq 64 --train 
       2 "time_ps": 8378400301 "period_ps": 8378400301
 ## Hosts that have no room for what an automatic plan offloads: with 4 MiB a hybrid is the answer, with 2 MiB there is none.
 $ for h in 64 4 2; do heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine "1x4 v100 pcie=16GB/s hostmem=${h}MiB" --auto --strategy 'dp=1 tp=2 pp=2 mb=2 offload=states recompute=none zero=0' 2>&1 | grep -E '^(automatic|answer  ) .*dp=|^error'; done
-automatic             dp=1 tp=2 pp=2 mb=2 offload=states layers=2/2  2.752 ms  1.00x  2,907/s  2.73 MiB
-answer                dp=1 tp=2 pp=2 mb=2 offload=states  3.136 ms  1.00x  2,551/s  1.51 MiB
+automatic             dp=1 tp=2 pp=2 mb=2 offload=states layers=2/2  2.752 ms  1.00x  2,907/s  2.60 MiB
+answer                dp=1 tp=2 pp=2 mb=2 offload=states  3.136 ms  1.00x  2,551/s  1.44 MiB
 error[E0506]: no plan can run: of 4, 4 too large for 1.00 MiB of host memory
 ## What ZeRO 3 shards counts by the shard where degrees are left out for their weights.
 $ heddle plan gpt2-large --batch 4 --seq 128 --train --optimizer adam --machine '1x4 v100' --strategy 'dp=2 tp=2 pp=1 mb=1 zero=3 recompute=full' --memory-limit 3.5GB --auto | grep '^certificate'

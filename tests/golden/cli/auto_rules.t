@@ -12,7 +12,7 @@ layer        25  matmul         layer/mlp        mlp.down        k, dimension 2 
 layer        26  add            layer/mlp        mlp.down.bias   sum passes
 layer        27  add            layer/mlp                        b, dimension 1 of operand 0   2,048
 main         30  einsum         head             wte             s, dimension 1 of operand 0   2,048
-automatic             dp=2 tp=2 pp=1 mb=2     1.331 s  1.00x  24.04/s  44.1 GiB
+automatic             dp=2 tp=2 pp=1 mb=2     1.331 s  1.00x  24.04/s  43.3 GiB
 $ heddle plan gpt3-xl --batch 32 --train --dtype f16 --machine '1x4 a100' --auto --constraints rules.yaml --strategy 'dp=1 tp=4 pp=1 mb=1' | grep 'softmax\|einsum\|mlp\|qkv \|^automatic'
 layer         2  matmul         layer/attention  attn.qkv        n, dimension 1 of operand 1      16
 layer         9  einsum         layer/attention                  h, dimension 2 of operand 0      16
@@ -26,7 +26,7 @@ layer        25  matmul         layer/mlp        mlp.down        k, dimension 2 
 layer        26  add            layer/mlp        mlp.down.bias   sum passes
 layer        27  add            layer/mlp                        b, dimension 1 of operand 0   2,048
 main         30  einsum         head             wte             s, dimension 1 of operand 0   2,048
-automatic             dp=1 tp=4 pp=1 recompute=selective  2.658 s  1.00x  12.04/s  35.7 GiB
+automatic             dp=1 tp=4 pp=1 recompute=selective  2.658 s  1.00x  12.04/s  31.3 GiB
 $ grep -A1 recompute: auto.plan
 recompute:
   - {in: layer, instr: 24, op: gelu}

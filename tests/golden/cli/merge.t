@@ -24,12 +24,12 @@ memory limit  3.60 GiB
 step          training
 
    dp  ZeRO      time          samples    memory  limited by
-1   4     2  48.69 ms  1.00x  21,033/s  18.0 MiB  computation 94 %
-2   4     3  49.28 ms  1.01x  20,780/s  12.0 MiB  computation 92 %
-3   4     0  49.43 ms  1.02x  20,715/s  22.5 MiB  computation 95 %
+1   4     2  48.69 ms  1.00x  21,033/s  16.5 MiB  computation 94 %
+2   4     3  49.28 ms  1.01x  20,780/s  10.5 MiB  computation 92 %
+3   4     0  49.43 ms  1.02x  20,715/s  17.5 MiB  computation 95 %
 
 winner       dp=4 tp=1 pp=1 zero=2
-             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; MFU 66.1 %; needs 18.0 MiB of 3.60 GiB
+             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; MFU 66.1 %; needs 16.5 MiB of 3.60 GiB
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 certificate  447 plans: 3 fit, 0 too large, 237 too slow, 0 impossible, 207 equal to another;
@@ -93,14 +93,14 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "devices": [],
   "families": [],
   "points": [
-    {"strategy": "dp=1 tp=1 pp=2", "bound_ps": 149016316, "work_ps": 110247290, "state": "fits", "period_ps": 176887447, "time_ps": 176887447, "peak_bytes": 8520704, "utilisation": 0.54371559503597788, "bubble": 0.45628440496402212, "communication": 0},
-    {"strategy": "dp=1 tp=2 pp=1", "bound_ps": 201207214, "work_ps": 151274800, "state": "fits", "period_ps": 201207214, "time_ps": 201207214, "peak_bytes": 6382592, "utilisation": 0.82398848283839365, "bubble": 0, "communication": 0.17601151716160635},
-    {"strategy": "dp=1 tp=1 pp=2 recompute=full", "bound_ps": 162186728, "work_ps": 123417689, "state": "fits", "period_ps": 203228271, "time_ps": 203228271, "peak_bytes": 8504320, "utilisation": 0.53804952904411607, "bubble": 0.46195047095588387, "communication": 0},
-    {"strategy": "dp=1 tp=2 pp=1 recompute=full", "bound_ps": 224935622, "work_ps": 175003184, "state": "fits", "period_ps": 224935622, "time_ps": 224935622, "peak_bytes": 6374400, "utilisation": 0.84255589806046816, "bubble": 0, "communication": 0.15744410193953184},
-    {"strategy": "dp=2 tp=1 pp=1 zero=3", "bound_ps": 341753014, "work_ps": 134953479, "state": "fits", "period_ps": 341753014, "time_ps": 341753014, "peak_bytes": 7930880, "utilisation": 0.64642246286085425, "bubble": 0, "communication": 0.35357753713914575},
-    {"strategy": "dp=2 tp=1 pp=1 zero=3 recompute=full", "bound_ps": 395533402, "work_ps": 161024802, "state": "fits", "period_ps": 395533402, "time_ps": 395533402, "peak_bytes": 7922688, "utilisation": 0.62444328026688378, "bubble": 0, "communication": 0.37555671973311622},
-    {"strategy": "dp=2 tp=1 pp=1 zero=2", "bound_ps": 337746793, "work_ps": 134953479, "state": "too large", "period_ps": 337746793, "time_ps": 337746793, "peak_bytes": 9503744, "utilisation": 0.65409007451330559, "bubble": 0, "communication": 0.34590992548669441},
-    {"strategy": "dp=2 tp=1 pp=1 zero=2 recompute=full", "bound_ps": 363818143, "work_ps": 161024802, "state": "too large", "period_ps": 363818143, "time_ps": 363818143, "peak_bytes": 9495552, "utilisation": 0.67887811466290726, "bubble": 0, "communication": 0.32112188533709274}
+    {"strategy": "dp=1 tp=1 pp=2", "bound_ps": 149016316, "work_ps": 110247290, "state": "fits", "period_ps": 176887447, "time_ps": 176887447, "peak_bytes": 8454656, "utilisation": 0.54371559503597788, "bubble": 0.45628440496402212, "communication": 0},
+    {"strategy": "dp=1 tp=2 pp=1", "bound_ps": 201207214, "work_ps": 151274800, "state": "fits", "period_ps": 201207214, "time_ps": 201207214, "peak_bytes": 6332928, "utilisation": 0.82398848283839365, "bubble": 0, "communication": 0.17601151716160635},
+    {"strategy": "dp=1 tp=1 pp=2 recompute=full", "bound_ps": 162186728, "work_ps": 123417689, "state": "fits", "period_ps": 203228271, "time_ps": 203228271, "peak_bytes": 8454656, "utilisation": 0.53804952904411607, "bubble": 0.46195047095588387, "communication": 0},
+    {"strategy": "dp=1 tp=2 pp=1 recompute=full", "bound_ps": 224935622, "work_ps": 175003184, "state": "fits", "period_ps": 224935622, "time_ps": 224935622, "peak_bytes": 6332928, "utilisation": 0.84255589806046816, "bubble": 0, "communication": 0.15744410193953184},
+    {"strategy": "dp=2 tp=1 pp=1 zero=3", "bound_ps": 341753014, "work_ps": 134953479, "state": "fits", "period_ps": 341753014, "time_ps": 341753014, "peak_bytes": 7905792, "utilisation": 0.64642246286085425, "bubble": 0, "communication": 0.35357753713914575},
+    {"strategy": "dp=2 tp=1 pp=1 zero=3 recompute=full", "bound_ps": 395533402, "work_ps": 161024802, "state": "fits", "period_ps": 395533402, "time_ps": 395533402, "peak_bytes": 7897600, "utilisation": 0.62444328026688378, "bubble": 0, "communication": 0.37555671973311622},
+    {"strategy": "dp=2 tp=1 pp=1 zero=2", "bound_ps": 337746793, "work_ps": 134953479, "state": "too large", "period_ps": 337746793, "time_ps": 337746793, "peak_bytes": 9478656, "utilisation": 0.65409007451330559, "bubble": 0, "communication": 0.34590992548669441},
+    {"strategy": "dp=2 tp=1 pp=1 zero=2 recompute=full", "bound_ps": 363818143, "work_ps": 161024802, "state": "too large", "period_ps": 363818143, "time_ps": 363818143, "peak_bytes": 9470464, "utilisation": 0.67887811466290726, "bubble": 0, "communication": 0.32112188533709274}
   ],
   "checksum": "..."
 }
@@ -254,7 +254,7 @@ error[E0801]: --what-if needs a whole search, but --part evaluates a part of one
 $ for i in 1 2 3 4 5; do heddle plan mlp-xs --batch 2048 --train --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=4 mb=1 recompute=none skip=0 zero=*" --memory-limit 22MB --threads 1 --part $i/5 -o fit$i.json | tail -1; done
 best     no plan fits
 best     no plan fits
-best     no plan fits
+best     dp=4 tp=1 pp=1 zero=3 dp.shares=auto, 2.682 ms
 best     no plan fits
 best     dp=4 tp=1 pp=1 zero=3, 2.769 ms
 $ heddle plan mlp-xs --batch 2048 --train --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=4 mb=1 recompute=none skip=0 zero=*" --memory-limit 22MB --threads 1 --json > fitwhole.json; heddle merge fit1.json fit2.json fit3.json fit4.json fit5.json --json | diff - fitwhole.json && echo same

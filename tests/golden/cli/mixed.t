@@ -10,13 +10,13 @@ memory limit  per device, 28.8 GiB to 72.0 GiB
 step          training
 
    dp  mb  ZeRO  recompute  dp.shares     time         samples    memory  limited by
-1   8   1     0  selective  auto       2.940 s  1.00x  87.09/s  32.1 GiB  computation 95 %
-2   8   2     0  none       auto       2.960 s  1.01x  86.49/s  25.2 GiB  computation 95 %
-3   8   1     2  selective  auto       3.003 s  1.02x  85.26/s  31.4 GiB  computation 93 %
+1   8   1     0  selective  auto       2.940 s  1.00x  87.09/s  31.1 GiB  computation 95 %
+2   8   2     0  none       auto       2.960 s  1.01x  86.49/s  25.0 GiB  computation 95 %
+3   8   1     2  selective  auto       3.003 s  1.02x  85.26/s  31.3 GiB  computation 93 %
 
 winner         dp=8 tp=1 pp=1 recompute=selective dp.shares=auto
 auto resolved  dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
-               computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; MFU 68.5 %; needs 32.1 GiB on the fullest device
+               computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; MFU 68.5 %; needs 31.1 GiB on the fullest device
 next           dp=8 tp=1 pp=1 mb=2 dp.shares=auto
                1.01x the time, limited by computation
 certificate    2511 plans: 3 fit, 48 too large, 1452 too slow, 0 impossible, 1008 equal to another;
@@ -26,10 +26,10 @@ certificate    2511 plans: 3 fit, 48 too large, 1452 too slow, 0 impossible, 100
                other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=*' has them
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
-v100        4  28 samples         43.8 %    95.7 %         4.3 %  0.0 %     25.6 GiB  28.8 GiB                     10.9 %
-a100        4  36 samples         56.2 %    93.9 %         4.3 %  1.8 %     32.1 GiB  72.0 GiB                     14.1 %
+v100        4  28 samples         43.8 %    95.7 %         4.3 %  0.0 %     24.5 GiB  28.8 GiB                     10.9 %
+a100        4  36 samples         56.2 %    93.9 %         4.3 %  1.8 %     31.1 GiB  72.0 GiB                     14.1 %
 
-equal shares   1.14x the time at best: dp=8 tp=1 pp=1 mb=2
+equal shares   1.13x the time at best: dp=8 tp=1 pp=1 recompute=selective
 without waits  2.785 s, if no device ever waited for another one: the winner takes 5.6 % more
 one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 $ heddle sim bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" | head -23
@@ -47,15 +47,15 @@ arithmetic      12.0 TFLOP/s a device, 68.0 % of the f32 peak (MFU)
 computes        94.8 %
 communicates    4.2 %
 idle            0.9 %
-peak memory     25.2 GiB of 72.0 GiB on rank 4
+peak memory     25.0 GiB of 72.0 GiB on rank 4
 instructions    30,152
 
 place  ranks  computes  communicates   idle  peak memory
-    0  0-7      94.8 %         4.2 %  0.9 %     25.2 GiB
+    0  0-7      94.8 %         4.2 %  0.9 %     25.0 GiB
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable
-v100        4  28 samples         43.8 %    95.8 %         4.2 %  0.0 %     20.2 GiB  28.8 GiB
-a100        4  36 samples         56.2 %    93.9 %         4.2 %  1.9 %     25.2 GiB  72.0 GiB
+v100        4  28 samples         43.8 %    95.8 %         4.2 %  0.0 %     20.0 GiB  28.8 GiB
+a100        4  36 samples         56.2 %    93.9 %         4.2 %  1.9 %     25.0 GiB  72.0 GiB
 $ heddle sim gpt2-xl --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=8 mb=8 layers=auto" | sed -n 2p
 plan            dp=1 tp=1 pp=8 mb=8 layers=7/7/5/6/6/7/7/3 places=5/6/1/2/3/7/8/4
 $ heddle sim gpt2 --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "pp=4 mb=8 layers=whale" | sed -n 2p
@@ -291,7 +291,7 @@ $ heddle sim llama2-7b --dtype f16 --batch 64 --train --strategy "pp=2 dp=2 tp=2
 plan            dp=2 tp=2 pp=2 mb=32 zero=1 layers=16/16 places=2/1
 layers          16/16
 time per step   22.09 s
-peak memory     37.9 GiB of 72.0 GiB on rank 4
+peak memory     37.6 GiB of 72.0 GiB on rank 4
 $ heddle verify llama2-7b:layers=4 --batch 16 --train --strategy "pp=2 dp=2 tp=2 mb=4 places=2/2"
 error[E0509]: places: 2 is given twice
   --> --strategy:1:21
@@ -308,13 +308,13 @@ error[E0509]: places: there is no block 3 of 2
 [2]
 $ heddle plan bert-large:layers=4 --machine "1x2 v100 + 1x2 a100 + 1x2 t4 ib=50Gb/s" --batch 96 --train --strategy "recompute=none mb=1,2,4 zero=0" --what-if --top 1 --threads 1 | sed -n "/^what if/,$ p"
 what if             best plan                          time  faster    memory
-as it is            dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.82 GiB
-memory limit +25 %  dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.82 GiB
-memory limit +50 %  dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.82 GiB
-twice the devices   dp=6 tp=2 pp=1 dp.shares=auto  335.0 ms   1.59x  4.52 GiB
-without v100        dp=4 tp=1 pp=1 dp.shares=auto  742.0 ms   0.72x  12.4 GiB
-without a100        dp=4 tp=1 pp=1 dp.shares=auto  871.6 ms   0.61x  11.5 GiB
-without t4          dp=4 tp=1 pp=1 dp.shares=auto  548.2 ms   0.97x  8.95 GiB
+as it is            dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.67 GiB
+memory limit +25 %  dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.67 GiB
+memory limit +50 %  dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.67 GiB
+twice the devices   dp=6 tp=2 pp=1 dp.shares=auto  335.0 ms   1.59x  4.41 GiB
+without v100        dp=4 tp=1 pp=1 dp.shares=auto  742.0 ms   0.72x  12.2 GiB
+without a100        dp=4 tp=1 pp=1 dp.shares=auto  871.6 ms   0.61x  11.3 GiB
+without t4          dp=4 tp=1 pp=1 dp.shares=auto  548.2 ms   0.97x  8.78 GiB
 $ heddle verify examples/batchnorm.heddle --train --strategy "dp=2 dp.shares=3/1"
 error[E0509]: dp.shares: batch norm would take its statistics over unequal parts of the batch
   --> --strategy:1:6
@@ -345,11 +345,11 @@ error[E0502]: sequence length 4 is not divisible by 3, the sum of tp.shares
 [1]
 $ heddle plan tests/two_types.heddle --machine tests/two_types.yaml --top 2 --threads 1 | sed -n "/^   dp/,$ p"
    dp  pp  mb      time              samples    memory  limited by
-1   4   2  16  402.3 us  1.00x  10,182,254/s  81.5 MiB  computation 92 %
-2   4   2   8  409.4 us  1.02x  10,004,370/s  83.0 MiB  computation 87 %
+1   4   2  16  402.3 us  1.00x  10,182,254/s  81.0 MiB  computation 92 %
+2   4   2   8  409.4 us  1.02x  10,004,370/s  82.0 MiB  computation 87 %
 
 winner       dp=4 tp=1 pp=2 mb=16
-             computes 91.7 % of the time, communicates 0.0 %, idles 8.3 %; needs 81.5 MiB of 72.0 GiB
+             computes 91.7 % of the time, communicates 0.0 %, idles 8.3 %; needs 81.0 MiB of 72.0 GiB
 layers       1/1
 next         dp=4 tp=1 pp=2 mb=8
              1.02x the time, limited by computation
@@ -363,7 +363,7 @@ impossible   126 such as dp=1 tp=1 pp=4:
 
 device  ranks  each gets              share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
 x           4  1024 samples, 1 layer         50.0 %    89.4 %         0.0 %  10.6 %     40.5 MiB  72.0 GiB                     12.5 %
-y           4  1024 samples, 1 layer         50.0 %    94.0 %         0.0 %   6.0 %     81.5 MiB  72.0 GiB                     12.5 %
+y           4  1024 samples, 1 layer         50.0 %    94.0 %         0.0 %   6.0 %     81.0 MiB  72.0 GiB                     12.5 %
 
 one more  of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 $ heddle sim gpt2 --batch 262144 --seq 16 --train --machine "1x4 a100 ib=8x200Gb/s + 1x4 v100 ib=8x200Gb/s" --strategy "dp=8 mb=4096 dp.shares=auto" | sed -n 2p
@@ -390,10 +390,10 @@ memory limit  per device, 28.8 GiB to 72.0 GiB
 step          training
 
    dp  mb  skip     time         samples    memory  limited by
-1   4   2     4  4.805 s  1.00x  53.28/s  42.7 GiB  computation 100 %
+1   4   2     4  4.805 s  1.00x  53.28/s  42.5 GiB  computation 100 %
 
 winner       dp=4 tp=1 pp=1 mb=2 skip=4
-             computes 99.7 % of the time, communicates 0.3 %, idles 0.0 %; MFU 75.7 %; needs 42.7 GiB on the fullest device
+             computes 99.7 % of the time, communicates 0.3 %, idles 0.0 %; MFU 75.7 %; needs 42.5 GiB on the fullest device
 certificate  2511 plans: 1 fit, 48 too large, 805 too slow, 649 impossible, 1008 equal to another;
              1 simulated, 48 ruled out by bounds on memory, 805 on time
              on ranks: all, 0 to 3, 4 to 7
@@ -410,7 +410,7 @@ impossible   350 such as dp=1 tp=1 pp=8 mb=8:
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable
 v100        4  nothing             0.0 %                                         0 B  28.8 GiB
-a100        4  64 samples        100.0 %    99.7 %         0.3 %  0.0 %     42.7 GiB  72.0 GiB
+a100        4  64 samples        100.0 %    99.7 %         0.3 %  0.0 %     42.5 GiB  72.0 GiB
 
 left out       4 of 8 devices: the winner is on ranks 4 to 7
                v100: a node of them has no `nics`, so that nothing is sent there
@@ -428,11 +428,11 @@ memory limit  per device, 14.4 GiB to 72.0 GiB
 step          training
 
    dp  ZeRO  skip      time         samples    memory  limited by
-1   4     0     2  525.1 ms  1.00x  60.94/s  12.7 GiB  computation 99 %
-2   4     2     2  528.3 ms  1.01x  60.57/s  12.9 GiB  computation 98 %
+1   4     0     2  525.1 ms  1.00x  60.94/s  12.6 GiB  computation 99 %
+2   4     2     2  528.3 ms  1.01x  60.57/s  12.7 GiB  computation 98 %
 
 winner       dp=4 tp=1 pp=1 skip=2
-             computes 98.9 % of the time, communicates 1.1 %, idles 0.0 %; MFU 68.7 %; needs 12.7 GiB on the fullest device
+             computes 98.9 % of the time, communicates 1.1 %, idles 0.0 %; MFU 68.7 %; needs 12.6 GiB on the fullest device
 next         dp=4 tp=1 pp=1 zero=2 skip=2
              1.01x the time, limited by computation
 certificate  1164 plans: 2 fit, 0 too large, 691 too slow, 180 impossible, 291 equal to another;
@@ -445,7 +445,7 @@ impossible   180 such as dp=3 tp=1 pp=2:
 
 device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
 p100        2  nothing            0.0 %                                         0 B  14.4 GiB
-a100        4  8 samples        100.0 %    98.9 %         1.1 %  0.0 %     12.7 GiB  72.0 GiB                     20.3 %
+a100        4  8 samples        100.0 %    98.9 %         1.1 %  0.0 %     12.6 GiB  72.0 GiB                     20.3 %
 
 left out       2 of 6 devices: the winner is on ranks 2 to 5
 equal shares   1.78x the time at best: dp=1 tp=1 pp=6 mb=32
@@ -514,7 +514,7 @@ v100        4  32.0 GiB  28.8 GiB   981 GB/s  125 TFLOP/s        15.7 TFLOP/s  7
 $ heddle plan gpt2 --machine apart.yaml --batch 32 --train 2>/dev/null | sed -n '/^device /,$p'
 device  ranks  each gets  share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
 old         4  nothing            0.0 %                                         0 B  14.4 GiB
-v100        4  8 samples        100.0 %    98.7 %         1.3 %  0.0 %     12.7 GiB  28.8 GiB                     14.1 %
+v100        4  8 samples        100.0 %    98.7 %         1.3 %  0.0 %     12.6 GiB  28.8 GiB                     14.1 %
 
 left out       4 of 8 devices: the winner is on ranks 4 to 7
                old: a node of them has neither `link` nor `host`, so that nothing is sent there
@@ -544,8 +544,8 @@ certificate  222 plans: 2 fit, 0 too large, 178 too slow, 0 impossible, 42 equal
 ## One device more of a kind: of those that work, the bound; of others nothing. Ranks that get nothing are counted.
 $ heddle plan gpt2 --machine "1x3 v100 + 1x2 a100 ib=100Gb/s" --batch 32 --train --strategy "dp=4 tp=1 pp=1" | sed -n '/^device /,$p'
 device  ranks  each gets             share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
-v100        3  7 samples; 1 nothing         43.8 %    61.9 %         4.8 %  33.3 %     11.2 GiB  28.8 GiB
-a100        2  9 samples                    56.2 %    88.6 %         7.2 %   4.2 %     14.3 GiB  72.0 GiB                     23.4 %
+v100        3  7 samples; 1 nothing         43.8 %    61.9 %         4.8 %  33.3 %     11.1 GiB  28.8 GiB
+a100        2  9 samples                    56.2 %    88.6 %         7.2 %   4.2 %     14.1 GiB  72.0 GiB                     23.4 %
 
 left out       1 of 5 devices: the winner is on ranks 1 to 4
 equal shares   1.12x the time at best: dp=4 tp=1 pp=1 skip=1
@@ -570,21 +570,21 @@ error[E0601]: spaces are missing around '+' between nodes
 ## What if: other machines may leave devices out, too.
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --top 1 --threads 1 --what-if | tail -7
 what if             best plan                  time  faster    memory
-as it is            dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.7 GiB
-memory limit +25 %  dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.7 GiB
-memory limit +50 %  dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.7 GiB
-twice the devices   dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.7 GiB
-without p100        dp=4 tp=1 pp=1         525.1 ms   1.00x  12.7 GiB
-without a100        dp=2 tp=1 pp=1 mb=2     2.296 s   0.23x  13.2 GiB
+as it is            dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.6 GiB
+memory limit +25 %  dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.6 GiB
+memory limit +50 %  dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.6 GiB
+twice the devices   dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.6 GiB
+without p100        dp=4 tp=1 pp=1         525.1 ms   1.00x  12.6 GiB
+without a100        dp=2 tp=1 pp=1 mb=2     2.296 s   0.23x  13.0 GiB
 ## Which devices are left out is not guessed from data sheets: T4 are slower in f32 than P100, and many slow ones beat one fast one.
 $ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x2 t4 eth=1Gb/s + 1x2 p100 eth=1Gb/s" --top 1 --threads 1 | grep "winner\|^1"
-1   2     2  238.5 ms  1.00x  67.08/s  2.41 GiB  computation 91 %
+1   2     2  238.5 ms  1.00x  67.08/s  2.31 GiB  computation 91 %
 winner       dp=2 tp=1 pp=1 skip=2
              no plan can be faster than 107.6 ms, its matmuls on all devices at their best rates: the winner takes 2.22 times that
 left out       2 of 4 devices: the winner is on ranks 2 to 3
 without waits  130.6 ms, if no device ever waited for another one: the winner takes 82.6 % more
 $ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x1 a100 eth=100Mb/s + 1x4 v100 eth=100Mb/s" --top 1 --threads 1 | grep "winner\|^1"
-1   4     1  75.24 ms  1.00x  212.7/s  1.39 GiB  computation 95 %
+1   4     1  75.24 ms  1.00x  212.7/s  1.25 GiB  computation 95 %
 winner       dp=4 tp=1 pp=1 skip=1
              no plan can be faster than 39.45 ms, its matmuls on all devices at their best rates: the winner takes 90.7 % more
 left out       1 of 5 devices: the winner is on ranks 1 to 4
@@ -606,16 +606,16 @@ equal shares   no plan that gives every device the same is possible and fits
 without waits  1.183 s, if no device ever waited for another one: the winner takes 2.05 times that
 ## Degrees of places are searched where that is asked for; neighbours of one kind have one degree.
 $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v100 ib=100Gb/s + 1x4 h100 ib=8x400Gb/s' --powers-of-two --strategy 'pp=2 mb=4 tp.stages=* recompute=none zero=0 dp.shares=equal layers=auto' | grep '^ *[0-9]'
- 1   1   4   2   4  4/1        auto       0  514.7 ms  1.00x  31.09/s  28.4 GiB  bubble 50 %
- 2   2   2   2   4  2/1        auto       0  514.7 ms  1.00x  31.09/s  28.4 GiB  bubble 50 %
- 3   4   1   2   4  equal      auto       0  517.9 ms  1.01x  30.89/s  28.4 GiB  bubble 50 %
- 4   1   4   2   4  4/2        auto       0  550.3 ms  1.07x  29.08/s  23.0 GiB  bubble 50 %
- 5   2   2   2   4  equal      auto       0  550.5 ms  1.07x  29.06/s  23.0 GiB  bubble 51 %
- 6   2   2   2   4  1/2        auto       0  554.0 ms  1.08x  28.88/s  23.0 GiB  bubble 51 %
- 7   2   1   2   4  equal      auto       4  620.2 ms  1.20x  25.80/s  36.6 GiB  bubble 22 %
- 8   1   4   2   4  equal      auto       0  627.2 ms  1.22x  25.51/s  22.0 GiB  bubble 51 %
- 9   1   4   2   4  2/4        auto       0  627.5 ms  1.22x  25.50/s  22.0 GiB  bubble 51 %
-10   1   4   2   4  1/4        auto       0  630.9 ms  1.23x  25.36/s  22.0 GiB  bubble 51 %
+ 1   1   4   2   4  4/1        auto       0  514.7 ms  1.00x  31.09/s  27.4 GiB  bubble 50 %
+ 2   2   2   2   4  2/1        auto       0  514.7 ms  1.00x  31.09/s  27.4 GiB  bubble 50 %
+ 3   4   1   2   4  equal      auto       0  517.9 ms  1.01x  30.89/s  27.4 GiB  bubble 50 %
+ 4   1   4   2   4  4/2        auto       0  550.3 ms  1.07x  29.08/s  21.8 GiB  bubble 50 %
+ 5   2   2   2   4  equal      auto       0  550.5 ms  1.07x  29.06/s  21.8 GiB  bubble 51 %
+ 6   2   2   2   4  1/2        auto       0  554.0 ms  1.08x  28.88/s  21.8 GiB  bubble 51 %
+ 7   2   1   2   4  equal      auto       4  620.2 ms  1.20x  25.80/s  35.6 GiB  bubble 22 %
+ 8   1   4   2   4  equal      auto       0  627.2 ms  1.22x  25.51/s  20.5 GiB  bubble 51 %
+ 9   1   4   2   4  2/4        auto       0  627.5 ms  1.22x  25.50/s  20.5 GiB  bubble 51 %
+10   1   4   2   4  1/4        auto       0  630.9 ms  1.23x  25.36/s  20.5 GiB  bubble 51 %
                1.00x the time, limited by bubble
                11 simulated, 0 ruled out by bounds on memory, 2 on time
 ## Replicas of different make-up: microbatches by speed, the result of one device, and a search.
@@ -624,13 +624,13 @@ plan            dp=1 tp=1 pp=1 replicas=2x2+1x2 mb=12 dp.shares=7/5
 layers          13/11
 time per step   2.077 s
 place  ranks  computes  communicates    idle  peak memory
-    0  0-1      78.3 %         3.8 %  17.9 %     6.63 GiB
-    1  2-3      78.2 %         3.4 %  18.5 %     3.66 GiB
-    2  4-5      85.6 %         2.1 %  12.4 %     7.18 GiB
+    0  0-1      78.3 %         3.8 %  17.9 %     6.49 GiB
+    1  2-3      78.2 %         3.4 %  18.5 %     3.58 GiB
+    2  4-5      85.6 %         2.1 %  12.4 %     7.11 GiB
 
 device  ranks  each gets                    share of work  computes  communicates    idle  peak memory    usable
-v100        4  56 samples, 11 to 13 layers         58.3 %    78.2 %         3.6 %  18.2 %     6.63 GiB  28.8 GiB
-a100        2  40 samples, 24 layers               41.7 %    85.6 %         2.1 %  12.4 %     7.18 GiB  72.0 GiB
+v100        4  56 samples, 11 to 13 layers         58.3 %    78.2 %         3.6 %  18.2 %     6.49 GiB  28.8 GiB
+a100        2  40 samples, 24 layers               41.7 %    85.6 %         2.1 %  12.4 %     7.11 GiB  72.0 GiB
 $ heddle verify gpt2:layers=6,hidden=64,heads=4,vocab=256 --batch 24 --seq 16 --train --strategy "replicas=2x1+1x2+2x1 mb=4 dp.shares=1/2/1" | grep "^plan\|^verdict"
 plan       dp=1 tp=1 pp=1 replicas=2x1+1x2+2x1 mb=4 dp.shares=1/2/1
 verdict    equal: the plan computes what the model computes
@@ -645,14 +645,14 @@ memory limit  per device, 28.8 GiB to 72.0 GiB
 step          training
 
    replicas           mb  ZeRO      time         samples    memory  limited by
-1  1x1x2+1x1x2+1x1x2   6     0  797.4 ms  1.00x  60.20/s  7.14 GiB  computation 84 %
-2  1x1x2+1x1x2+1x1x2   6     2  802.5 ms  1.01x  59.81/s  6.91 GiB  computation 83 %
-3  1x1x2+1x1x2+1x1x2   6     3  810.5 ms  1.02x  59.22/s  6.68 GiB  computation 82 %
-4  1x2+1x2+1x2         6        833.7 ms  1.05x  57.57/s  7.20 GiB  computation 82 %
-5  1x1x2+1x1x2+1x1x2  12     0  856.1 ms  1.07x  56.07/s  4.11 GiB  computation 85 %
+1  1x1x2+1x1x2+1x1x2   6     0  797.4 ms  1.00x  60.20/s  6.98 GiB  computation 84 %
+2  1x1x2+1x1x2+1x1x2   6     2  802.5 ms  1.01x  59.81/s  6.75 GiB  computation 83 %
+3  1x1x2+1x1x2+1x1x2   6     3  810.5 ms  1.02x  59.22/s  6.52 GiB  computation 82 %
+4  1x2+1x2+1x2         6        833.7 ms  1.05x  57.57/s  7.11 GiB  computation 82 %
+5  1x1x2+1x1x2+1x1x2  12     0  856.1 ms  1.07x  56.07/s  3.96 GiB  computation 85 %
 
 winner       dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2+1x1x2 mb=6
-             computes 84.1 % of the time, communicates 8.5 %, idles 7.4 %; MFU 52.0 %; needs 7.14 GiB on the fullest device
+             computes 84.1 % of the time, communicates 8.5 %, idles 7.4 %; MFU 52.0 %; needs 6.98 GiB on the fullest device
 next         dp=1 tp=1 pp=1 replicas=1x1x2+1x1x2+1x1x2 mb=6 zero=2
              1.01x the time, limited by computation
 certificate  68 plans: 13 fit, 0 too large, 28 too slow, 0 impossible, 27 equal to another;
@@ -669,8 +669,8 @@ replicas tried     plans  simulated      best  at least  why not
 ... and 3 more
 
 device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
-v100        4  8 samples         66.7 %    91.5 %         8.5 %   0.0 %     7.14 GiB  28.8 GiB                     15.1 %
-a100        2  8 samples         33.3 %    69.2 %         8.5 %  22.3 %     7.14 GiB  72.0 GiB                     19.9 %
+v100        4  8 samples         66.7 %    91.5 %         8.5 %   0.0 %     6.98 GiB  28.8 GiB                     15.1 %
+a100        2  8 samples         33.3 %    69.2 %         8.5 %  22.3 %     6.98 GiB  72.0 GiB                     19.9 %
 
 without waits  655.4 ms, if no device ever waited for another one: the winner takes 21.7 % more
 one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
@@ -737,38 +737,36 @@ error[E0509]: replicas=2x2+1x1 has 5 ranks, with dp, tp and pp 1; there are 4 de
 ## Limits, kinds and bounds are of the ranks that the plans lie on, not of the first ones of the machine.
 $ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 4 --strategy "skip=4 dp=4" --top 2 --threads 1 | grep "memory limit\|^1\|^2\|needs\|too large\|100  "
 memory limit  72.0 GiB
-1   4     1     4  281.0 ms  1.00x  42.71/s  22.2 GiB  computation 86 %
-2   4     0     4  285.1 ms  1.01x  42.09/s  26.6 GiB  computation 90 %
-             computes 86.5 % of the time, communicates 13.5 %, idles 0.0 %; MFU 36.1 %; needs 22.2 GiB of 72.0 GiB
+1   4     1     4  281.0 ms  1.00x  42.71/s  19.6 GiB  computation 86 %
+2   4     0     4  285.1 ms  1.01x  42.09/s  23.9 GiB  computation 90 %
+             computes 86.5 % of the time, communicates 13.5 %, idles 0.0 %; MFU 36.1 %; needs 19.6 GiB of 72.0 GiB
 certificate  24 plans: 2 fit, 0 too large, 22 too slow, 0 impossible, 0 equal to another;
 $ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 6 --strategy "skip=2 dp=6" --top 1 --threads 1 | grep "00  \|ranks\|without waits"
 ranks         6
 device  ranks  each gets       share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
-p100        2  1 sample               16.7 %    62.2 %        37.8 %   0.0 %     12.0 GiB  14.4 GiB                      2.5 %
-a100        4  2 to 3 samples         83.3 %    14.4 %        37.6 %  48.0 %     21.7 GiB  72.0 GiB                     23.8 %
+p100        2  1 sample               16.7 %    62.2 %        37.8 %   0.0 %     8.95 GiB  14.4 GiB                      2.5 %
+a100        4  2 to 3 samples         83.3 %    14.4 %        37.6 %  48.0 %     19.1 GiB  72.0 GiB                     23.8 %
 without waits  245.7 ms, if no device ever waited for another one: the winner takes 5.83 times that
 $ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 4 --strategy "skip=4 dp=4" --what-if --top 1 --threads 1 | sed -n '/^what if/,$p'
 what if             best plan                         time  faster    memory
-as it is            dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  22.2 GiB
-memory limit +25 %  dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  22.2 GiB
-memory limit +50 %  dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  22.2 GiB
+as it is            dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  19.6 GiB
+memory limit +25 %  dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  19.6 GiB
+memory limit +50 %  dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  19.6 GiB
 ## A plan that fits the larger devices only does not fit.
 $ heddle sim gpt2-xl --dtype f16 --batch 8 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8" 2>&1 | grep "peak memory  \|E0505"
-peak memory     16.8 GiB, does not fit in 14.4 GiB on rank 4
+peak memory     13.8 GiB of 72.0 GiB on rank 0
 device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable
-error[E0505]: rank 4 needs 16.8 GiB; its device has 14.4 GiB
 $ heddle sim gpt2-xl --dtype f16 --batch 8 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8" --json 2>&1 | grep '^  "\(peak_bytes\|usable_bytes\|fits\)'
-  "peak_bytes": 18028446208,
-  "usable_bytes": 15461253120,
-  "fits": false,
+  "peak_bytes": 14797313024,
+  "usable_bytes": 77309411328,
+  "fits": true,
 $ heddle plan gpt2-xl --dtype f16 --batch 8 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8 mb=1 recompute=none zero=3 dp.shares=equal skip=0" --why "zero=0" --threads 1 | sed -n '/^why not/,/^space/p'
-why not    zero=0
-winner     dp=8 tp=1 pp=1 zero=3
-asked      dp=8 tp=1 pp=1
-too large  16.8 GiB of 14.4 GiB: 2.39 GiB more than there is, most of it optimizer state (5.80 GiB)
-time       0.85x the winner's, if it fit
-saves      all_gather over dp -553.6 ms, reduce_scatter over dp -293.7 ms
-space      the search did not try it; --strategy 'zero=0' would
+why not  zero=0
+winner   dp=8 tp=1 pp=1 zero=3
+asked    dp=8 tp=1 pp=1
+time     0.85x the winner's
+saves    all_gather over dp -553.6 ms, reduce_scatter over dp -293.7 ms
+space    the search did not try it; --strategy 'zero=0' would
 ## As many values of skip as of any other choice.
 $ heddle plan mlp-xs --batch 64 --machine "1x20 v100" --strategy "dp=2 tp=1 pp=1 mb=1 skip=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17" --devices 2 --top 1 --threads 1 | grep "plan"
 step          inference; --train plans a training step
@@ -783,7 +781,7 @@ error[E0509]: no plan of this search has skip=1
 ## A kind that is left out has a speed all the same.
 $ heddle plan gpt2:layers=2 --batch 24 --seq 128 --dtype f16 --train --machine '1x4 a100 + 1x1 h100 ib=1Gb/s' | sed -n '/^device/,$p'
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
-a100        4  24 samples        100.0 %    86.4 %        13.6 %  0.0 %      521 MiB  72.0 GiB                     12.5 %
+a100        4  24 samples        100.0 %    86.4 %        13.6 %  0.0 %      448 MiB  72.0 GiB                     12.5 %
 h100        1  nothing             0.0 %                                         0 B  72.0 GiB
 
 left out       1 of 5 devices: the winner is on ranks 0 to 3
@@ -832,11 +830,11 @@ error[E0506]: no plan can run: of 2, 2 too large for 145 MiB to 234 MiB of memor
 [1]
 ## One more card: 5 old and 5 new ones are no slower than 5 and 4.
 $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x4 p100 ib=50Gb/s" --threads 1 | grep -E '^winner|^ 1|on ranks|left out'
- 1   9   2     0  selective  auto          0  3.996 s  1.00x  64.06/s  17.6 GiB  computation 90 %
+ 1   9   2     0  selective  auto          0  3.996 s  1.00x  64.06/s  17.4 GiB  computation 90 %
 winner            dp=9 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
                   on ranks: all, 0 to 4, 5 to 8, 1 to 8, 0 to 3
 $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x5 p100 ib=50Gb/s" --threads 1 | grep -E '^winner|^ 1|on ranks|left out'
- 1  10   1   2     0  selective          auto          0  3.807 s  1.00x  67.24/s  15.9 GiB  computation 88 %
+ 1  10   1   2     0  selective          auto          0  3.807 s  1.00x  67.24/s  15.8 GiB  computation 88 %
 winner            dp=10 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
                   on ranks: all, 0 to 4, 5 to 9, 0 to 8, 1 to 9, 1 to 8, 0 to 3, 5 to 8
 ## Sums of up to 64 parts are tried.
@@ -854,7 +852,7 @@ warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is se
      | ^
   hint: '1x2 v100 + 1x2 a100 ib=100Gb/s', with the rate of your network
 winner       dp=2 tp=1 pp=1 skip=2
-             computes 98.6 % of the time, communicates 1.4 %, idles 0.0 %; MFU 72.6 %; needs 2.11 GiB on the fullest device
+             computes 98.6 % of the time, communicates 1.4 %, idles 0.0 %; MFU 72.6 %; needs 1.98 GiB on the fullest device
 next         dp=2 tp=1 pp=1 zero=2 skip=2
 $ heddle sim bert-large:layers=2 --batch 16 --train --machine '1x2 v100 + 1x2 a100 ib=100Gb/s' --strategy dp=4 | sed -n 5p
 machine         1x2 v100 + 1x2 a100 ib=100Gb/s
@@ -872,13 +870,13 @@ W0602 (warning): nodes or devices that nothing connects
 The text of a machine has several nodes and does not say what is between them (ib=, eth=, roce=, nics=), or a node has several devices and neither a link between them nor a way through the host (link, host). No rate is assumed: plans that would send there are refused, and a search leaves nodes or devices out.
 ## Among devices of one kind samples are dealt out where they do not divide: of a machine, of a part of one, of microbatches.
 $ heddle plan gpt2 --batch 32 --train --machine "1x5 v100" --threads 1 | grep -E '^ 1|^winner|^auto|^certificate|^impossible'
- 1   5   1   1     0  none       auto       616.3 ms  1.00x  51.92/s  11.2 GiB  computation 91 %
+ 1   5   1   1     0  none       auto       616.3 ms  1.00x  51.92/s  11.1 GiB  computation 91 %
 winner         dp=5 tp=1 pp=1 dp.shares=auto
 auto resolved  dp=5 tp=1 pp=1 dp.shares=7/7/6/6/6
 certificate    72 plans: 13 fit, 0 too large, 32 too slow, 18 impossible, 9 equal to another;
 impossible     18 such as dp=1 tp=5 pp=1:
 $ heddle plan bert-large --batch 64 --train --dtype f16 --machine "1x6 v100 + 1x2 p100 ib=10Gb/s" --strategy "recompute=none" --threads 1 | grep -E '^ 1|^winner|^auto|^certificate|left out'
- 1   6   1   1     1  auto       227.0 ms  1.00x  281.9/s  8.67 GiB  computation 89 %
+ 1   6   1   1     1  auto       227.0 ms  1.00x  281.9/s  8.35 GiB  computation 89 %
 winner         dp=6 tp=1 pp=1 zero=1 dp.shares=auto
 auto resolved  dp=6 tp=1 pp=1 zero=1 dp.shares=11x4/10/10
 certificate    1045 plans: 26 fit, 0 too large, 676 too slow, 183 impossible, 160 equal to another;
@@ -921,7 +919,7 @@ error[E0502]: dp.shares=whale: data rank 4 gets none of the 10 samples of a micr
   hint: dp.shares=auto, which gives each rank one, or larger microbatches
 [1]
 $ heddle sim bert-large --batch 1024 --train --machine "1x2 v100 + 1x2 p100 ib=100Gb/s" --strategy "dp=4 dp.shares=whale"
-error[E0505]: dp.shares=whale: 4 data ranks have memory for 62 samples of a microbatch, at 1.25 GiB each; it has 1024
+error[E0505]: dp.shares=whale: 4 data ranks have memory for 64 samples of a microbatch, at 1.25 GiB each; it has 1024
   --> --strategy:1:6
    1 | dp=4 dp.shares=whale
      |      ^
@@ -937,7 +935,7 @@ error[E0502]: dp.shares=whale: a microbatch has 2 samples, fewer than 4 data ran
 $ heddle plan gpt2 --batch 10 --train --machine "1x4 h100 + 1x4 t4 ib=100Gb/s" --strategy "dp=8 dp.shares=whale,auto zero=0 recompute=none" --threads 1 | grep -A6 "^winner\|^impossible"
 winner         dp=8 tp=1 pp=1 dp.shares=auto
 auto resolved  dp=8 tp=1 pp=1 dp.shares=2/2/1x6
-               computes 41.2 % of the time, communicates 28.0 %, idles 30.8 %; MFU 9.0 %; needs 3.86 GiB on the fullest device
+               computes 41.2 % of the time, communicates 28.0 %, idles 30.8 %; MFU 9.0 %; needs 3.49 GiB on the fullest device
 one device     0.63x the time, 203.2 ms: --devices 1
 certificate    2 plans: 1 fit, 0 too large, 0 too slow, 1 impossible, 0 equal to another;
                1 simulated, 0 ruled out by bounds on memory, 0 on time
@@ -947,8 +945,8 @@ impossible     1 such as dp=8 tp=1 pp=1 dp.shares=whale:
                dp.shares=whale: data rank 4 gets none of the 10 samples of a microbatch; by speed it has 0.23
 
 device  ranks  each gets       share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
-h100        4  1 to 2 samples         60.0 %    10.4 %        28.0 %  61.6 %     3.86 GiB  72.0 GiB                     22.7 %
-t4          4  1 sample               40.0 %    72.0 %        28.0 %   0.0 %     2.54 GiB  14.4 GiB                      2.3 %
+h100        4  1 to 2 samples         60.0 %    10.4 %        28.0 %  61.6 %     3.49 GiB  72.0 GiB                     22.7 %
+t4          4  1 sample               40.0 %    72.0 %        28.0 %   0.0 %     1.98 GiB  14.4 GiB                      2.3 %
 
 ## A stage without layers has the embedding or the head; what is printed reads back. layers=auto finds such cuts.
 $ for l in cost 4/4/4/0 5/5/2/0 auto 0/4/4/4; do heddle sim gpt2 --batch 48 --train --machine "4x1 v100 + 4x1 p100 ib=50Gb/s" --strategy "dp=2 pp=4 mb=8 layers=$l" | grep -E "^layers|^plan|per step"; done
@@ -993,8 +991,8 @@ plan            dp=8 tp=1 pp=2 layers=0/6
 time per step   89.21 ms
 ## Plans of several microbatches have accumulators besides: what a sample takes is told without them.
 $ heddle sim bert-base:layers=4 --seq 128 --batch 48 --train --machine "1x1 a100 + 1x1 t4 ib=50Gb/s usable=2286842880B" --strategy "dp=2 dp.shares=auto" | grep -E "^plan|^peak memory"
-plan            dp=2 tp=1 pp=1 dp.shares=2/1
-peak memory     2.13 GiB of 2.13 GiB on rank 0
+plan            dp=2 tp=1 pp=1 dp.shares=11/5
+peak memory     2.09 GiB of 2.13 GiB on rank 0
 $ heddle plan t5-small:layers=6,hidden=64,heads=4,vocab=512 --batch 1024 --seq 4 --train --dtype f16 --memory-limit 2MiB --machine '1x2 a100 + 1x2 t4 eth=10Gb/s' --strategy 'dp=2 tp=1 pp=2 mb=256 v=2 schedule=interleaved zero=3 recompute=none layers=auto' | sed -n '/^1 /p; /^layers/p'
 1   2   2  256  2  interleaved     3  auto    1.125 s  1.00x  910.5/s  1.91 MiB  communication 49 %
 layers         3/4/5/2

@@ -112,19 +112,19 @@ memory limit  28.8 GiB
 step          training
 
     dp  tp  pp  mb  ZeRO      time          samples    memory  limited by
- 1   1   4   1   1        358.6 us  1.00x  22,312/s  5.25 MiB  computation 85 %
- 2   1   2   2   1        419.8 us  1.17x  19,057/s  5.50 MiB  bubble 50 %
- 3   2   1   2   1     0  441.9 us  1.23x  18,105/s  8.25 MiB  bubble 41 %
- 4   2   2   1   1     0  442.3 us  1.23x  18,087/s  7.88 MiB  communication 30 %
- 5   4   1   1   1     0  506.1 us  1.41x  15,807/s  13.7 MiB  communication 37 %
- 6   1   1   4   1        558.3 us  1.56x  14,330/s  8.75 MiB  bubble 76 %
- 7   2   1   2   1     2  596.4 us  1.66x  13,414/s  8.25 MiB  bubble 42 %
- 8   2   2   1   1     2  602.8 us  1.68x  13,271/s  7.38 MiB  communication 37 %
- 9   2   2   1   1     3  608.4 us  1.70x  13,150/s  6.00 MiB  communication 37 %
-10   1   2   2   2        618.9 us  1.73x  12,927/s  5.88 MiB  bubble 37 %
+ 1   1   4   1   1        358.6 us  1.00x  22,312/s  4.25 MiB  computation 85 %
+ 2   1   2   2   1        419.8 us  1.17x  19,057/s  4.75 MiB  bubble 50 %
+ 3   2   1   2   1     0  441.9 us  1.23x  18,105/s  6.88 MiB  bubble 41 %
+ 4   2   2   1   1     0  442.3 us  1.23x  18,087/s  6.38 MiB  communication 30 %
+ 5   4   1   1   1     0  506.1 us  1.41x  15,807/s  12.3 MiB  communication 37 %
+ 6   1   1   4   1        558.3 us  1.56x  14,330/s  8.25 MiB  bubble 76 %
+ 7   2   1   2   1     2  596.4 us  1.66x  13,414/s  8.13 MiB  bubble 42 %
+ 8   2   2   1   1     2  602.8 us  1.68x  13,271/s  7.25 MiB  communication 37 %
+ 9   2   2   1   1     3  608.4 us  1.70x  13,150/s  5.88 MiB  communication 37 %
+10   1   2   2   2        618.9 us  1.73x  12,927/s  5.62 MiB  bubble 37 %
 
 winner       dp=1 tp=4 pp=1
-             computes 85.2 % of the time, communicates 14.8 %, idles 0.0 %; MFU 9.6 %; needs 5.25 MiB of 28.8 GiB
+             computes 85.2 % of the time, communicates 14.8 %, idles 0.0 %; MFU 9.6 %; needs 4.25 MiB of 28.8 GiB
 next         dp=1 tp=2 pp=2
              1.17x the time, limited by bubble
 dp alone     1.41x the time, limited by communication

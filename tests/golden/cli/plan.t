@@ -8,14 +8,14 @@ memory limit  3.60 GiB
 step          training
 
    dp  tp  ZeRO      time          samples    memory  limited by
-1   4   1     2  48.69 ms  1.00x  21,033/s  18.0 MiB  computation 94 %
-2   4   1     3  49.28 ms  1.01x  20,780/s  12.0 MiB  computation 92 %
-3   4   1     0  49.43 ms  1.02x  20,715/s  22.5 MiB  computation 95 %
-4   2   2     0  49.82 ms  1.02x  20,556/s  19.0 MiB  computation 95 %
-5   2   2     3  50.47 ms  1.04x  20,289/s  16.0 MiB  computation 93 %
+1   4   1     2  48.69 ms  1.00x  21,033/s  16.5 MiB  computation 94 %
+2   4   1     3  49.28 ms  1.01x  20,780/s  10.5 MiB  computation 92 %
+3   4   1     0  49.43 ms  1.02x  20,715/s  17.5 MiB  computation 95 %
+4   2   2     0  49.82 ms  1.02x  20,556/s  15.0 MiB  computation 95 %
+5   2   2     3  50.47 ms  1.04x  20,289/s  15.0 MiB  computation 93 %
 
 winner       dp=4 tp=1 pp=1 zero=2
-             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; MFU 66.1 %; needs 18.0 MiB of 3.60 GiB
+             computes 93.6 % of the time, communicates 6.4 %, idles 0.0 %; MFU 66.1 %; needs 16.5 MiB of 3.60 GiB
 next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 certificate  447 plans: 5 fit, 0 too large, 235 too slow, 0 impossible, 207 equal to another;
@@ -53,17 +53,17 @@ arithmetic      63.5 GFLOP/s a device, 66.1 % of the f32 peak (MFU)
 computes        93.6 %
 communicates    6.4 %
 idle            0.0 %
-peak memory     18.0 MiB of 3.60 GiB on rank 0
+peak memory     16.5 MiB of 3.60 GiB on rank 0
 instructions    388
 
 place  ranks  computes  communicates   idle  peak memory
-    0  0-3      93.6 %         6.4 %  0.0 %     18.0 MiB
+    0  0-3      93.6 %         6.4 %  0.0 %     16.5 MiB
 
 device    ranks  computes  communicates   idle
 cpu-core      4    93.6 %         6.4 %  0.0 %
 
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0-3      8.00 MiB   2.00 MiB        0 B     5.50 MiB   2.50 MiB            0 B  18.0 MiB
+0-3      8.00 MiB   2.00 MiB        0 B     5.50 MiB   1.00 MiB            0 B  16.5 MiB
 
 at the peak  function   kind         count     bytes
 relu         layer.fwd  activations      7  3.50 MiB
@@ -152,15 +152,15 @@ memory limit  3.60 GiB
 step          inference; --train plans a training step
 
    dp  tp  pp      time          samples    memory  limited by
-1   4   1   1  3.773 ms  1.00x  67,843/s  8.50 MiB  computation 100 %
-2   2   2   1  4.126 ms  1.09x  62,043/s  4.88 MiB  computation 95 %
-3   1   4   1  4.816 ms  1.28x  53,159/s  3.62 MiB  computation 87 %
-4   2   1   2  7.586 ms  2.01x  33,748/s  5.00 MiB  bubble 50 %
-5   1   2   2  8.332 ms  2.21x  30,726/s  3.75 MiB  bubble 51 %
-6   1   1   4  15.37 ms  4.07x  16,658/s  4.00 MiB  bubble 76 %
+1   4   1   1  3.773 ms  1.00x  67,843/s  8.38 MiB  computation 100 %
+2   2   2   1  4.126 ms  1.09x  62,043/s  4.75 MiB  computation 95 %
+3   1   4   1  4.816 ms  1.28x  53,159/s  3.50 MiB  computation 87 %
+4   2   1   2  7.586 ms  2.01x  33,748/s  4.75 MiB  bubble 50 %
+5   1   2   2  8.332 ms  2.21x  30,726/s  3.50 MiB  bubble 51 %
+6   1   1   4  15.37 ms  4.07x  16,658/s  3.50 MiB  bubble 76 %
 
 winner       dp=4 tp=1 pp=1
-             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 74.2 %; needs 8.50 MiB of 3.60 GiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 74.2 %; needs 8.38 MiB of 3.60 GiB
 next         dp=2 tp=2 pp=1
              1.09x the time, limited by computation
 tp alone     1.28x the time, limited by computation
@@ -179,10 +179,10 @@ memory limit  19.1 MiB
 step          inference; --train plans a training step
 
    pp      time         samples    memory  limited by
-1   2  147.3 us  1.00x  6,788/s  15.6 MiB  bubble 53 %
+1   2  147.3 us  1.00x  6,788/s  15.5 MiB  bubble 53 %
 
 winner       dp=1 tp=1 pp=2
-             computes 46.9 % of the time, communicates 0.0 %, idles 53.1 %; MFU 0.4 %; needs 15.6 MiB of 19.1 MiB
+             computes 46.9 % of the time, communicates 0.0 %, idles 53.1 %; MFU 0.4 %; needs 15.5 MiB of 19.1 MiB
 layers       4/4
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 2 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
@@ -218,15 +218,15 @@ step          training
 
     pp  mb  v  schedule        overlap      time         samples    memory  limited by
  1   4   8  1  zb-h2           pp       14.38 ms  1.00x  4,452/s  5.58 MiB  computation 91 %
- 2   4   8  2  dualpipev       pp       14.41 ms  1.00x  4,442/s  5.45 MiB  computation 95 %
+ 2   4   8  2  dualpipev       pp       14.41 ms  1.00x  4,442/s  5.44 MiB  computation 95 %
  3   4   8  1  zb-h1           pp       14.76 ms  1.03x  4,336/s  5.38 MiB  computation 91 %
- 4   4   8  2  zb-v            pp       15.01 ms  1.04x  4,263/s  5.42 MiB  computation 90 %
+ 4   4   8  2  zb-v            pp       15.01 ms  1.04x  4,263/s  5.41 MiB  computation 90 %
  5   4   8  2  zb-v-half       pp       15.44 ms  1.07x  4,146/s  5.39 MiB  computation 90 %
- 6   4   8  2  zb-v-min        pp       15.61 ms  1.09x  4,099/s  5.36 MiB  computation 89 %
- 7   4   8  1  dualpipe        pp       16.04 ms  1.12x  3,991/s  9.48 MiB  computation 92 %
- 8   4   8  2  dualpipev       none     16.95 ms  1.18x  3,776/s  5.45 MiB  computation 80 %
- 9   4   8  1  dualpipe        none     17.80 ms  1.24x  3,596/s  9.48 MiB  computation 83 %
-10   4   8  1  chimera-double  pp       18.09 ms  1.26x  3,537/s  9.61 MiB  computation 83 %
+ 6   4   8  2  zb-v-min        pp       15.61 ms  1.09x  4,099/s  5.33 MiB  computation 89 %
+ 7   4   8  1  dualpipe        pp       16.04 ms  1.12x  3,991/s  9.47 MiB  computation 92 %
+ 8   4   8  2  dualpipev       none     16.95 ms  1.18x  3,776/s  5.44 MiB  computation 80 %
+ 9   4   8  1  dualpipe        none     17.80 ms  1.24x  3,596/s  9.47 MiB  computation 83 %
+10   4   8  1  chimera-double  pp       18.09 ms  1.26x  3,537/s  9.56 MiB  computation 83 %
 
 value                      plans  best known                                       time  behind
 schedule=zb-h2                 2  dp=1 tp=1 pp=4 mb=8 schedule=zb-h2           14.38 ms  1.00x
@@ -277,11 +277,11 @@ memory limit  28.8 GiB
 step          training
 
    dp  tp  recompute      time         samples   memory  limited by
-1   2   4  none       6.569 ms  1.00x  2,436/s  268 MiB  communication 24 %
-2   2   4  selective  6.728 ms  1.02x  2,378/s  263 MiB  communication 23 %
+1   2   4  none       6.569 ms  1.00x  2,436/s  243 MiB  communication 24 %
+2   2   4  selective  6.728 ms  1.02x  2,378/s  239 MiB  communication 23 %
 
 winner       dp=2 tp=4 pp=1
-             computes 76.3 % of the time, communicates 23.7 %, idles 0.0 %; MFU 12.7 %; needs 268 MiB of 28.8 GiB
+             computes 76.3 % of the time, communicates 23.7 %, idles 0.0 %; MFU 12.7 %; needs 243 MiB of 28.8 GiB
 next         dp=2 tp=4 pp=1 recompute=selective
              1.02x the time, limited by communication
 certificate  300 plans: 30 fit, 0 too large, 240 too slow, 30 impossible, 0 equal to another;
@@ -320,8 +320,8 @@ parameters          32.3 MiB  36.8 MiB   +4.48 MiB
 gradients                0 B  36.8 MiB   +36.8 MiB
 optimizer state     64.7 MiB  73.6 MiB   +8.96 MiB
 activations         97.1 MiB  50.6 MiB   -46.5 MiB
-temporary           73.6 MiB  73.6 MiB   -3.00 KiB
-fullest rank         268 MiB   271 MiB   +3.75 MiB
+temporary           49.1 MiB  49.1 MiB   -4.00 KiB
+fullest rank         243 MiB   247 MiB   +3.74 MiB
 
 what would help         on the path  10 % better
 memory bandwidth           2.025 ms       -3.1 %
@@ -332,16 +332,16 @@ bandwidth inside nodes     705.6 us       -1.1 %
 (first-order estimate: 10 % of the time on the critical path, while that path stays the longest)
 
 what if             best plan                                                               time  faster   memory
-as it is            dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  268 MiB
-memory limit +25 %  dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  268 MiB
-memory limit +50 %  dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  268 MiB
+as it is            dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  243 MiB
+memory limit +25 %  dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  243 MiB
+memory limit +50 %  dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  243 MiB
 twice the devices   none: send over 2 ranks: the machine has no link between its nodes
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --memory-limit 300MB --why 'dp=8 pp=1 zero=0' | sed -n '/^why not/,/^time on/p'
 why not    dp=8 pp=1 zero=0
 winner     dp=2 tp=4 pp=1
 asked      dp=8 tp=1 pp=1
            none of 6 plans with dp=8 pp=1 zero=0 fits; this one is the smallest
-too large  740 MiB of 286 MiB: 453 MiB more than there is, most of it optimizer state (258 MiB)
+too large  663 MiB of 286 MiB: 377 MiB more than there is, most of it optimizer state (258 MiB)
 time       1.40x the winner's, if it fit
 costs      all_reduce over dp +2.497 ms, update +1.067 ms
 
@@ -462,22 +462,22 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 1 --why 'pp=2' 
   ]
 }
 $ heddle plan tests/lookup.heddle --train --optimizer sgd --machine laptop --devices 1 --microbatches 1 --memory-limit 100MB | tail -3
-             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 59.9 %; needs 71.0 MiB of 95.4 MiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 59.9 %; needs 70.0 MiB of 95.4 MiB
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 0 impossible, 2 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 $ heddle plan tests/unused.heddle --train --optimizer sgd --machine "1x2 v100" --strategy "dp=1 tp=1 pp=2 mb=4 schedule=gpipe" --memory-limit 208896B | grep -A1 samples
    pp  mb  schedule      time           samples   memory  limited by
-1   2   4  gpipe     475.6 us  1.00x  134,578/s  204 KiB  bubble 32 %
+1   2   4  gpipe     475.6 us  1.00x  134,578/s  196 KiB  bubble 32 %
 $ heddle plan tests/alikes.heddle --train --machine "1x3 v100" --strategy "dp=1 tp=1 pp=3 v=2 schedule=zb-h1 mb=2" | grep -A1 samples
    pp  mb  v  schedule  recompute      time          samples    memory  limited by
-1   3   2  2  zb-h1     none       285.1 us  1.00x  28,059/s  8.50 KiB  bubble 54 %
+1   3   2  2  zb-h1     none       285.1 us  1.00x  28,059/s  7.50 KiB  bubble 54 %
 $ for t in twoways frozen; do heddle plan tests/$t.heddle --train --machine "1x1 v100" --strategy "dp=1 tp=1 pp=1 mb=1 recompute=none" | tail -4; heddle sim tests/$t.heddle --train --machine "1x1 v100" | grep -E "^one step|^peak"; done
 winner       dp=1 tp=1 pp=1
-             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 0.0 %; needs 53.5 KiB of 28.8 GiB
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 0.0 %; needs 43.5 KiB of 28.8 GiB
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
 one step alone  586.4 us
-peak memory     53.5 KiB of 28.8 GiB on rank 0
+peak memory     43.5 KiB of 28.8 GiB on rank 0
 winner       dp=1 tp=1 pp=1
              computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %; MFU 0.0 %; needs 16.5 KiB of 28.8 GiB
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;

@@ -13,17 +13,17 @@ arithmetic      5.37 TFLOP/s a device, 34.2 % of the f32 peak (MFU)
 computes        95.8 %
 communicates    4.2 %
 idle            0.0 %
-peak memory     2.20 GiB of 28.8 GiB on rank 0
+peak memory     2.12 GiB of 28.8 GiB on rank 0
 instructions    9,012
 
 place  ranks  computes  communicates   idle  peak memory
-    0  0-3      95.8 %         4.2 %  0.0 %     2.20 GiB
+    0  0-3      95.8 %         4.2 %  0.0 %     2.12 GiB
 
 device  ranks  computes  communicates   idle
 v100        4    95.8 %         4.2 %  0.0 %
 
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0-3       237 MiB    237 MiB        0 B     1.47 GiB    276 MiB            0 B  2.20 GiB
+0-3       237 MiB    237 MiB        0 B     1.47 GiB    196 MiB            0 B  2.12 GiB
 
 at the peak       function                kind         count     bytes
 softmax           layer.fwd               activations     12   576 MiB
@@ -61,12 +61,12 @@ memory limit  28.8 GiB
 step          training
 
    dp  ZeRO      time         samples    memory  limited by
-1   4     3  304.1 ms  1.00x  26.31/s  3.41 GiB  computation 95 %
-2   4     0  304.1 ms  1.00x  26.31/s  3.86 GiB  computation 97 %
-3   4     2  306.3 ms  1.01x  26.12/s  3.76 GiB  computation 94 %
+1   4     3  304.1 ms  1.00x  26.31/s  3.26 GiB  computation 95 %
+2   4     0  304.1 ms  1.00x  26.31/s  3.49 GiB  computation 97 %
+3   4     2  306.3 ms  1.01x  26.12/s  3.61 GiB  computation 94 %
 
 winner       dp=4 tp=1 pp=1 zero=3
-             computes 94.9 % of the time, communicates 5.1 %, idles 0.0 %; MFU 36.8 %; needs 3.41 GiB of 28.8 GiB
+             computes 94.9 % of the time, communicates 5.1 %, idles 0.0 %; MFU 36.8 %; needs 3.26 GiB of 28.8 GiB
 next         dp=4 tp=1 pp=1
              1.00x the time, limited by computation
 certificate  132 plans: 6 fit, 0 too large, 90 too slow, 12 impossible, 24 equal to another;

@@ -295,9 +295,9 @@ memory limit  3.60 GiB
 step          training
 
    pp  mb  v  schedule       time         samples    memory  limited by
-1   4   8  2  dualpipev  14.41 ms  1.00x  4,442/s  5.45 MiB  computation 95 %
-2   4   8  2  zb-v       15.01 ms  1.04x  4,263/s  5.42 MiB  computation 90 %
-3   4   8  1  gems       48.54 ms  3.37x  1,319/s  9.36 MiB  bubble 67 %
+1   4   8  2  dualpipev  14.41 ms  1.00x  4,442/s  5.44 MiB  computation 95 %
+2   4   8  2  zb-v       15.01 ms  1.04x  4,263/s  5.41 MiB  computation 90 %
+3   4   8  1  gems       48.54 ms  3.37x  1,319/s  9.31 MiB  bubble 67 %
 
 value               plans  best known                                      time  behind
 schedule=dualpipev      1  dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev  14.41 ms  1.00x
@@ -305,7 +305,7 @@ schedule=zb-v           1  dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v       15.01 ms 
 schedule=gems           1  dp=1 tp=1 pp=4 mb=8 schedule=gems           48.54 ms  3.37x
 
 winner       dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev
-             computes 95.4 % of the time, communicates 0.0 %, idles 4.6 %; MFU 14.3 %; needs 5.45 MiB of 3.60 GiB
+             computes 95.4 % of the time, communicates 0.0 %, idles 4.6 %; MFU 14.3 %; needs 5.44 MiB of 3.60 GiB
              of one step alone, which takes 14.56 ms; the next one begins beside its end
 layers       1x8
 next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v
@@ -345,7 +345,7 @@ computes        89.9 %
 communicates    0.0 %
 idle            10.1 %
 beside them     1.8 % of the time in communication, all other streams together
-peak memory     5.42 MiB of 3.60 GiB on rank 0
+peak memory     5.41 MiB of 3.60 GiB on rank 0
 instructions    656
 
 ## Samples and arithmetic are by the time per step; JSON has them by both times.
@@ -381,10 +381,10 @@ memory limit  3.60 GiB
 step          training
 
    pp  mb  schedule         time           samples    memory  limited by
-1   2   2  swapped.csv  46.62 us  1.00x  171,595/s  5.38 KiB  bubble 46 %
+1   2   2  swapped.csv  46.62 us  1.00x  171,595/s  4.56 KiB  bubble 46 %
 
 winner       dp=1 tp=1 pp=2 mb=2 schedule=swapped.csv
-             computes 53.6 % of the time, communicates 0.0 %, idles 46.4 %; MFU 0.3 %; needs 5.38 KiB of 3.60 GiB
+             computes 53.6 % of the time, communicates 0.0 %, idles 46.4 %; MFU 0.3 %; needs 4.56 KiB of 3.60 GiB
 layers       1/1
 one device   0.50x the time, 23.52 us: --devices 1
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
@@ -422,9 +422,9 @@ memory limit  3.60 GiB
 step          training
 
    pp  mb  v  schedule              time         samples    memory  limited by
-1   4   4  1  1f1b              12.94 ms  1.00x  4,946/s  5.47 MiB  bubble 41 %
-2   4   8  2  examples/zbv.csv  15.01 ms  1.16x  4,263/s  5.42 MiB  computation 90 %
-3   4   8  1  1f1b              19.17 ms  1.48x  3,339/s  5.30 MiB  bubble 28 %
+1   4   4  1  1f1b              12.94 ms  1.00x  4,946/s  5.41 MiB  bubble 41 %
+2   4   8  2  examples/zbv.csv  15.01 ms  1.16x  4,263/s  5.41 MiB  computation 90 %
+3   4   8  1  1f1b              19.17 ms  1.48x  3,339/s  5.27 MiB  bubble 28 %
 
 value                      plans  best known                                             time  behind
 schedule=1f1b                  2  dp=1 tp=1 pp=4 mb=4                                12.94 ms  1.00x
@@ -432,7 +432,7 @@ schedule=examples/zbv.csv      1  dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.
 schedule=same.csv              1  dp=1 tp=1 pp=4 mb=8                                19.17 ms  1.48x
 
 winner       dp=1 tp=1 pp=4 mb=4
-             computes 59.3 % of the time, communicates 0.0 %, idles 40.7 %; MFU 15.8 %; needs 5.47 MiB of 3.60 GiB
+             computes 59.3 % of the time, communicates 0.0 %, idles 40.7 %; MFU 15.8 %; needs 5.41 MiB of 3.60 GiB
 layers       2x4
 next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
              1.16x the time, limited by computation
@@ -700,12 +700,12 @@ memory limit  3.60 GiB
 step          training
 
    pp  mb  schedule  recompute      time         samples    memory  limited by
-1   4   8  1f1b      none       19.17 ms  1.00x  3,339/s  5.30 MiB  bubble 28 %
-2   4   8  gpipe     none       19.17 ms  1.00x  3,339/s  5.67 MiB  bubble 28 %
-3   4   8  chimera   none       20.69 ms  1.08x  3,094/s  9.42 MiB  bubble 24 %
-4   4   8  1f1b      full       20.72 ms  1.08x  3,089/s  5.25 MiB  bubble 28 %
-5   4   8  gpipe     full       20.72 ms  1.08x  3,089/s  5.56 MiB  bubble 28 %
-6   4   8  chimera   full       22.38 ms  1.17x  2,860/s  9.39 MiB  bubble 24 %
+1   4   8  1f1b      none       19.17 ms  1.00x  3,339/s  5.27 MiB  bubble 28 %
+2   4   8  gpipe     none       19.17 ms  1.00x  3,339/s  5.63 MiB  bubble 28 %
+3   4   8  chimera   none       20.69 ms  1.08x  3,094/s  9.38 MiB  bubble 24 %
+4   4   8  1f1b      full       20.72 ms  1.08x  3,089/s  5.22 MiB  bubble 28 %
+5   4   8  gpipe     full       20.72 ms  1.08x  3,089/s  5.52 MiB  bubble 28 %
+6   4   8  chimera   full       22.38 ms  1.17x  2,860/s  9.34 MiB  bubble 24 %
 
 value             plans  best known                                time  behind
 schedule=gpipe        2  dp=1 tp=1 pp=4 mb=8 schedule=gpipe    19.17 ms  1.00x
@@ -713,7 +713,7 @@ schedule=1f1b         2  dp=1 tp=1 pp=4 mb=8                   19.17 ms  1.00x
 schedule=chimera      2  dp=1 tp=1 pp=4 mb=8 schedule=chimera  20.69 ms  1.08x
 
 winner       dp=1 tp=1 pp=4 mb=8
-             computes 72.5 % of the time, communicates 0.0 %, idles 27.5 %; MFU 10.8 %; needs 5.30 MiB of 3.60 GiB
+             computes 72.5 % of the time, communicates 0.0 %, idles 27.5 %; MFU 10.8 %; needs 5.27 MiB of 3.60 GiB
 layers       2x4
 next         dp=1 tp=1 pp=4 mb=8 schedule=gpipe
              1.00x the time, limited by bubble

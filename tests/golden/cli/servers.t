@@ -22,9 +22,9 @@ instructions    268
 
 place  ranks  computes  communicates    idle  peak memory
     0  0        76.1 %         4.2 %  19.6 %     21.0 MiB
-    1  1        76.1 %         4.2 %  19.6 %     20.1 MiB
-    2  2        76.1 %         4.2 %  19.6 %     20.1 MiB
-    3  3        76.1 %         4.2 %  19.6 %     20.1 MiB
+    1  1        76.1 %         4.2 %  19.6 %     20.0 MiB
+    2  2        76.1 %         4.2 %  19.6 %     20.0 MiB
+    3  3        76.1 %         4.2 %  19.6 %     20.0 MiB
 
 device  ranks  computes  communicates    idle
 h100        4    76.1 %         4.2 %  19.6 %
@@ -38,9 +38,9 @@ ranks  stream       busy   share
 
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0        8.00 MiB   9.00 MiB   4.00 MiB     16.0 KiB        0 B          512 B  21.0 MiB
-1        8.00 MiB   8.00 MiB   4.00 MiB     88.5 KiB   16.5 KiB            0 B  20.1 MiB
-2        8.00 MiB   8.00 MiB   4.00 MiB     88.5 KiB   16.5 KiB            0 B  20.1 MiB
-3        8.00 MiB   8.00 MiB   4.00 MiB     88.5 KiB   16.5 KiB            0 B  20.1 MiB
+1        8.00 MiB   8.00 MiB   4.00 MiB     16.0 KiB   8.50 KiB            0 B  20.0 MiB
+2        8.00 MiB   8.00 MiB   4.00 MiB     16.0 KiB   8.50 KiB            0 B  20.0 MiB
+3        8.00 MiB   8.00 MiB   4.00 MiB     16.0 KiB   8.50 KiB            0 B  20.0 MiB
 
 at the peak  function   kind        count     bytes
 einsum       layer.bwd  gradients       7  7.00 MiB

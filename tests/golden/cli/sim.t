@@ -68,25 +68,25 @@ arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak (MFU)
 computes       100.0 %
 communicates   0.0 %
 idle           0.0 %
-peak memory    12.0 MiB of 3.60 GiB on rank 0
+peak memory    11.0 MiB of 3.60 GiB on rank 0
 instructions   16
 
 place  ranks  computes  communicates   idle  peak memory
-    0  0       100.0 %         0.0 %  0.0 %     12.0 MiB
+    0  0       100.0 %         0.0 %  0.0 %     11.0 MiB
 
 device  ranks  computes  communicates   idle
 d           1   100.0 %         0.0 %  0.0 %
 
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0        8.00 MiB        0 B        0 B     1.00 MiB   3.00 MiB            0 B  12.0 MiB
+0        8.00 MiB        0 B        0 B     1.00 MiB   2.00 MiB            0 B  11.0 MiB
 
 at the peak  function  kind         count     bytes
-relu         layer     temporary        2  2.00 MiB
 x            main      activations      1  1.00 MiB
 h.0.w        main      parameters       1  1.00 MiB
 h.1.w        main      parameters       1  1.00 MiB
 h.2.w        main      parameters       1  1.00 MiB
 h.3.w        main      parameters       1  1.00 MiB
+h.4.w        main      parameters       1  1.00 MiB
 ... and 4 more
 
 critical path  kind         count      time   share
@@ -193,12 +193,12 @@ computes        81.7 %
 communicates    3.3 %
 idle            15.0 %
 beside them     0.2 % of the time in communication, all other streams together
-peak memory     2.52 GiB of 28.8 GiB on rank 0
+peak memory     2.47 GiB of 28.8 GiB on rank 0
 instructions    61,696
 
 place  ranks  computes  communicates    idle  peak memory
-    0  0-7      87.7 %         4.3 %   8.0 %     2.52 GiB
-    1  8-15     75.6 %         2.4 %  22.0 %     1.40 GiB
+    0  0-7      87.7 %         4.3 %   8.0 %     2.47 GiB
+    1  8-15     75.6 %         2.4 %  22.0 %     1.32 GiB
 
 device  ranks  computes  communicates    idle
 v100       16    81.7 %         3.3 %  15.0 %
@@ -218,16 +218,16 @@ ranks       stream       busy   share
 9,11,13,15  pp.b0    538.0 us   0.1 %
 
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0-7       183 MiB    183 MiB    367 MiB     1.69 GiB    112 MiB       6.00 MiB  2.52 GiB
-8-15      128 MiB    128 MiB    255 MiB      646 MiB    276 MiB            0 B  1.40 GiB
+0-7       183 MiB    183 MiB    367 MiB     1.65 GiB    105 MiB            0 B  2.47 GiB
+8-15      128 MiB    128 MiB    255 MiB      646 MiB    196 MiB            0 B  1.32 GiB
 
 at the peak  function   kind         count     bytes
 softmax      layer.fwd  activations     16   768 MiB
-add          layer.fwd  activations     16   192 MiB
-gelu         layer.fwd  activations     16   192 MiB
+add          layer.fwd  activations     15   180 MiB
+gelu         layer.fwd  activations     15   180 MiB
 layernorm    layer.fwd  activations     16  96.0 MiB
-add          layer.fwd  activations     16  96.0 MiB
-layernorm    layer.fwd  activations     16  96.0 MiB
+add          layer.fwd  activations     15  90.0 MiB
+layernorm    layer.fwd  activations     15  90.0 MiB
 ... and 4 more
 
 critical path  kind           count      time   share
@@ -300,7 +300,6 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
     {"first_rank": N, "ranks": N, "stage": N, "parameter_bytes": N, "gradient_bytes": N, "state_bytes": N, "activation_bytes": N, "temporary_bytes": N, "communication_bytes": N, "peak_bytes": N}
   ],
   "peak": [
-    {"value": "relu", "function": "layer", "kind": "temporary", "count": N, "bytes": N},
     {"value": "x", "function": "main", "kind": "activations", "count": N, "bytes": N},
     {"value": "h.0.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
     {"value": "h.1.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
@@ -309,7 +308,8 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
     {"value": "h.4.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
     {"value": "h.5.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
     {"value": "h.6.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
-    {"value": "h.7.w", "function": "main", "kind": "parameters", "count": N, "bytes": N}
+    {"value": "h.7.w", "function": "main", "kind": "parameters", "count": N, "bytes": N},
+    {"value": "matmul", "function": "layer", "kind": "temporary", "count": N, "bytes": N}
   ],
   "critical_communication_share": N,
   "critical_path": [
@@ -475,12 +475,12 @@ optimizer state  16.0 MiB
 $ heddle sim mlp-xs --dtype f16 --batch 1024 --train --optimizer adam --data 4 --zero 1 --machine dgx-2 | sed -n '/^weights/p;/^ranks  p/,/^$/p'
 weights         f16, the optimizer's states f32
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0-3      4.00 MiB   4.00 MiB   6.00 MiB     2.75 MiB    512 KiB            0 B  17.3 MiB
+0-3      4.00 MiB   3.50 MiB   6.00 MiB      768 KiB    512 KiB            0 B  14.8 MiB
 
 $ heddle sim mlp-xs --dtype f16 --batch 1024 --train --optimizer adam --data 4 --zero 1 --no-master-weights --machine dgx-2 | sed -n '/^weights/p;/^ranks  p/,/^$/p'
 weights         f16, the optimizer's states f32
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0-3      4.00 MiB   4.00 MiB   4.00 MiB     2.75 MiB    512 KiB            0 B  15.3 MiB
+0-3      4.00 MiB   3.50 MiB   4.00 MiB      768 KiB    512 KiB            0 B  12.8 MiB
 
 $ heddle plan mlp-xs --dtype f16 --batch 1024 --train --data 4 --machine dgx-2 -o half.plan > out.txt; sed -n '/^train/p' half.plan
 train: {optimizer: sgd, lr: 0.01, momentum: 0, beta1: 0, beta2: 0, eps: 0, weight-decay: 0, master-weights: true}
@@ -541,13 +541,13 @@ arithmetic      6.08 TFLOP/s a device, 48.6 % of the f32 peak (MFU)
 computes        76.5 %
 communicates    4.7 %
 idle            18.7 %
-peak memory     12.6 GiB of 28.8 GiB on rank 0
+peak memory     12.5 GiB of 28.8 GiB on rank 0
 instructions    106,288
 
 place  ranks  computes  communicates    idle  peak memory
-    0  0-15     76.5 %         4.7 %  18.7 %     12.6 GiB
+    0  0-15     76.5 %         4.7 %  18.7 %     12.5 GiB
 
 device  ranks  each gets   share of work  computes  communicates    idle  peak memory    usable
-v100        8  32 samples         50.0 %    57.8 %         4.7 %  37.4 %     12.6 GiB  28.8 GiB
+v100        8  32 samples         50.0 %    57.8 %         4.7 %  37.4 %     12.5 GiB  28.8 GiB
 $ for s in "mb=4" "mb=4 recompute=full" "pp=4 mb=4 layers=equal" "pp=4 mb=4 layers=equal recompute=full"; do heddle sim gpt2:layers=8 --batch 8 --train --machine '1x4 a100' --strategy "$s" --json | sed -n 's/^  "time_ps": //p'; done | tr -d ',' | paste -sd ' ' | awk '{printf "%.1f ms for (K + P - 1) of the %.1f ms that a stage computes again\n", ($4 - $3) / 1e9, ($2 - $1) / 16e9}'
 47.1 ms for (K + P - 1) of the 6.7 ms that a stage computes again

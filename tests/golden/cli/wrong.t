@@ -735,25 +735,25 @@ arithmetic     71.5 GFLOP/s a device, 74.5 % of the f32 peak (MFU)
 computes       100.0 %
 communicates   0.0 %
 idle           0.0 %
-peak memory    12.0 MiB of 3.60 GiB on rank 0
+peak memory    11.0 MiB of 3.60 GiB on rank 0
 instructions   16
 
 place  ranks  computes  communicates   idle  peak memory
-    0  0       100.0 %         0.0 %  0.0 %     12.0 MiB
+    0  0       100.0 %         0.0 %  0.0 %     11.0 MiB
 
 device    ranks  computes  communicates   idle
 cpu-core      1   100.0 %         0.0 %  0.0 %
 
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
-0        8.00 MiB        0 B        0 B     1.00 MiB   3.00 MiB            0 B  12.0 MiB
+0        8.00 MiB        0 B        0 B     1.00 MiB   2.00 MiB            0 B  11.0 MiB
 
 at the peak  function  kind         count     bytes
-relu         layer     temporary        2  2.00 MiB
 x            main      activations      1  1.00 MiB
 h.0.w        main      parameters       1  1.00 MiB
 h.1.w        main      parameters       1  1.00 MiB
 h.2.w        main      parameters       1  1.00 MiB
 h.3.w        main      parameters       1  1.00 MiB
+h.4.w        main      parameters       1  1.00 MiB
 ... and 4 more
 
 critical path  kind         count      time   share
@@ -859,19 +859,19 @@ error[E0506]: the plan is impossible
 [1]
 ## What does not fit is shown all the same.
 $ heddle sim gpt3-2.7b --batch 16 --train --optimizer adam --data 2 --machine dgx-2 > /dev/null
-error[E0505]: rank 0 needs 259 GiB; its device has 28.8 GiB
+error[E0505]: rank 0 needs 245 GiB; its device has 28.8 GiB
   --> gpt3-2.7b
   note: 32 values of softmax in @layer.fwd: 128 GiB of activations
     --> gpt3-2.7b: layer/attention
-  note: 32 values of add in @layer.fwd: 20.0 GiB of activations
+  note: 31 values of add in @layer.fwd: 19.4 GiB of activations
     --> gpt3-2.7b: layer/mlp
-  note: 32 values of gelu in @layer.fwd: 20.0 GiB of activations
+  note: 31 values of gelu in @layer.fwd: 19.4 GiB of activations
     --> gpt3-2.7b: layer/mlp
   hint: a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` finds what fits
 [1]
 ## One sample is not split.
 $ heddle sim gpt3-6.7b --batch 1 --train --machine "1x2 v100" --strategy tp=2 2>&1 >/dev/null | grep "error\|hint"
-error[E0505]: rank 0 needs 43.8 GiB; its device has 28.8 GiB
+error[E0505]: rank 0 needs 31.4 GiB; its device has 28.8 GiB
   hint: a larger pp or tp, as dp, mb and zero=3 split nothing of one sample; in training recompute=full; `heddle plan` finds what fits
 $ heddle plan gpt3-175b --batch 1 --train --dtype f16 --machine "1x2 v100"
 error[E0506]: no plan can run: of 18, 12 impossible, 6 too large for 28.8 GiB of memory
