@@ -753,20 +753,22 @@ as it is            dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  19.6 GiB
 memory limit +25 %  dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  19.6 GiB
 memory limit +50 %  dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  19.6 GiB
 ## A plan that fits the larger devices only does not fit.
-$ heddle sim gpt2-xl --dtype f16 --batch 8 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8" 2>&1 | grep "peak memory  \|E0505"
-peak memory     13.8 GiB of 72.0 GiB on rank 0
+$ heddle sim gpt2-xl --dtype f16 --batch 16 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8" 2>&1 | grep "peak memory  \|E0505"
+peak memory     18.9 GiB, does not fit in 14.4 GiB on rank 4
 device  ranks  each gets  share of work  computes  communicates    idle  peak memory    usable
-$ heddle sim gpt2-xl --dtype f16 --batch 8 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8" --json 2>&1 | grep '^  "\(peak_bytes\|usable_bytes\|fits\)'
-  "peak_bytes": 14797313024,
-  "usable_bytes": 77309411328,
-  "fits": true,
-$ heddle plan gpt2-xl --dtype f16 --batch 8 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8 mb=1 recompute=none zero=3 dp.shares=equal skip=0" --why "zero=0" --threads 1 | sed -n '/^why not/,/^space/p'
-why not  zero=0
-winner   dp=8 tp=1 pp=1 zero=3
-asked    dp=8 tp=1 pp=1
-time     0.85x the winner's
-saves    all_gather over dp -553.6 ms, reduce_scatter over dp -293.7 ms
-space    the search did not try it; --strategy 'zero=0' would
+error[E0505]: rank 4 needs 18.9 GiB; its device has 14.4 GiB
+$ heddle sim gpt2-xl --dtype f16 --batch 16 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8" --json 2>&1 | grep '^  "\(peak_bytes\|usable_bytes\|fits\)'
+  "peak_bytes": 20248753152,
+  "usable_bytes": 15461253120,
+  "fits": false,
+$ heddle plan gpt2-xl --dtype f16 --batch 16 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8 mb=1 recompute=none zero=3 dp.shares=equal skip=0" --why "zero=0" --threads 1 | sed -n '/^why not/,/^space/p'
+why not    zero=0
+winner     dp=8 tp=1 pp=1 zero=3
+asked      dp=8 tp=1 pp=1
+too large  18.9 GiB of 14.4 GiB: 4.46 GiB more than there is, most of it activations (9.77 GiB)
+time       0.90x the winner's, if it fit
+saves      all_gather over dp -553.6 ms, reduce_scatter over dp -293.7 ms
+space      the search did not try it; --strategy 'zero=0' would
 ## As many values of skip as of any other choice.
 $ heddle plan mlp-xs --batch 64 --machine "1x20 v100" --strategy "dp=2 tp=1 pp=1 mb=1 skip=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17" --devices 2 --top 1 --threads 1 | grep "plan"
 step          inference; --train plans a training step
@@ -990,9 +992,9 @@ time per step   89.21 ms
 plan            dp=8 tp=1 pp=2 layers=0/6
 time per step   89.21 ms
 ## Plans of several microbatches have accumulators besides: what a sample takes is told without them.
-$ heddle sim bert-base:layers=4 --seq 128 --batch 48 --train --machine "1x1 a100 + 1x1 t4 ib=50Gb/s usable=2286842880B" --strategy "dp=2 dp.shares=auto" | grep -E "^plan|^peak memory"
-plan            dp=2 tp=1 pp=1 dp.shares=11/5
-peak memory     2.09 GiB of 2.13 GiB on rank 0
+$ heddle sim bert-base:layers=4 --seq 128 --batch 48 --train --machine "1x1 a100 + 1x1 t4 ib=50Gb/s usable=2180374016B" --strategy "dp=2 dp.shares=auto" | grep -E "^plan|^peak memory"
+plan            dp=2 tp=1 pp=1 dp.shares=2/1
+peak memory     2.03 GiB of 2.03 GiB on rank 0
 $ heddle plan t5-small:layers=6,hidden=64,heads=4,vocab=512 --batch 1024 --seq 4 --train --dtype f16 --memory-limit 2MiB --machine '1x2 a100 + 1x2 t4 eth=10Gb/s' --strategy 'dp=2 tp=1 pp=2 mb=256 v=2 schedule=interleaved zero=3 recompute=none layers=auto' | sed -n '/^1 /p; /^layers/p'
 1   2   2  256  2  interleaved     3  auto    1.125 s  1.00x  910.5/s  1.91 MiB  communication 49 %
 layers         3/4/5/2

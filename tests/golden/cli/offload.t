@@ -20,7 +20,16 @@ $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam
 "host_bytes": 15788679168
 "host_usable_bytes": 494780022784
 "host_link_share": 0.8428249166000562
-$ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 1 --strategy 'dp=1' --json | grep -oE '"host[a-z_]*": [^,]*'
+$ heddle sim gpt3-1.3b --batch 8 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 1 --strategy 'dp=1' --json | grep -oE '"host[a-z_]*": [^,]*'
+error[E0505]: rank 0 needs 38.3 GiB; its device has 28.8 GiB
+  --> gpt3-1.3b
+  note: 24 values of softmax in @layer.fwd: 6.00 GiB of activations
+    --> gpt3-1.3b: layer/attention
+  note: 24 values of add in @layer.fwd: 3.00 GiB of activations
+    --> gpt3-1.3b: layer/mlp
+  note: 24 values of gelu in @layer.fwd: 3.00 GiB of activations
+    --> gpt3-1.3b: layer/mlp
+  hint: a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` finds what fits
 "host_bytes": null
 "host_usable_bytes": null
 "host_link_share": null
