@@ -149,8 +149,9 @@ heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // t
 i64 program_batch(const prog *p);          // samples a step; 0: no input says
 heddle_plan *plan_open(heddle_program *p); // without its plan
 heddle_plan *plan_read_text(heddle_program *p, const char *name, const char *text, size_t n);
-heddle_tensors *tensors_of_parameters(heddle_program *p);    // without elements
-heddle_tensors *tensors_open(heddle_program *p); // of its parameters, without elements. NULL and a diagnostic: too many
+heddle_tensors *tensors_of_parameters(heddle_program *p); // without elements
+heddle_tensors *
+tensors_open(heddle_program *p); // of its parameters, without elements. NULL and a diagnostic: too many
 heddle_tensors *tensors_random(heddle_program *p, u64 seed); // likewise
 u32 *program_next(const prog *p,
                   arena *a); // by parameter: the result that it is after a step, from 1; 0: it stays

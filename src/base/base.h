@@ -53,8 +53,9 @@ size_t arena_bytes(const arena *a);           // bytes taken from the system
 extern _Thread_local jmp_buf *base_oom;
 extern _Thread_local i64 base_fail_after; // fault injection: the n-th block allocation fails; 0 = off
 NORETURN void base_out_of_memory(size_t bytes);
-void base_trim(void);            // gives memory that was freed back to the system, where malloc has kept it
-void base_zero(void *p, size_t bytes); // of malloc's memory; whole pages are given back until somebody writes there
+void base_trim(void); // gives memory that was freed back to the system, where malloc has kept it
+void base_zero(void *p,
+               size_t bytes);    // of malloc's memory; whole pages are given back until somebody writes there
 void *base_malloc(size_t bytes); // malloc that obeys base_oom and base_fail_after
 
 #define NEW(a, T)      ((T *)arena_zalloc(a, sizeof(T)))

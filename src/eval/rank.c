@@ -187,7 +187,8 @@ eval_rank *eval_rank_take(const prog *p, const eval_opts *o, const eval_link *li
   for (u32 k = 0; k < nin && ok; k++) {
     const u32 carried = func_get(p, p->main)->params.v[k].data;
     ok = eval_enter_one(&r->m, k, &in[k], &r->param[k]);
-    if (in[k].data && !(carried && p->data.v[carried].bytes == in[k].data)) base_zero(in[k].data, (size_t)shape_bytes(&in[k].s));
+    if (in[k].data && !(carried && p->data.v[carried].bytes == in[k].data))
+      base_zero(in[k].data, (size_t)shape_bytes(&in[k].s));
   }
   if (ok) return r;
   eval_rank_free(r);

@@ -24,8 +24,8 @@ typedef struct {
   u32 nopd, nres;
   const ker_tensor *opd;
   ker_tensor *res; // extents, maps and room for the elements are the caller's; a result may take the storage
-                   // of the operand that it continues (op_continues) where the row is OPF_INPLACE and both have
-                   // one type and extents
+      // of the operand that it continues (op_continues) where the row is OPF_INPLACE and both have
+      // one type and extents
   const ker_tensor *blob; // elements that the attribute `data` names (constant), whole
   arena *scratch;         // for the duration of the run, not the session's; NULL: one is made
   i64 step;               // number of the optimizer's update; 0: what the attribute says

@@ -69,10 +69,11 @@ typedef enum {
   OP_ROWS = OP_COUNT + 256 // beyond the table: rows that sessions have of their own (own.c)
 } opcode;
 
-enum {               // row flags
-  OPF_VIEW = 1,      // no work: the result shares the first operand's storage
-  OPF_INPLACE = 2,   // results may take over the storage of the operands that they continue when those are donated
-  OPF_COMM = 4,      // communication: layouts of operand and result say what moves
+enum {          // row flags
+  OPF_VIEW = 1, // no work: the result shares the first operand's storage
+  OPF_INPLACE =
+      2,        // results may take over the storage of the operands that they continue when those are donated
+  OPF_COMM = 4, // communication: layouts of operand and result say what moves
   OPF_RANDOM = 8,    // draws counter-based random numbers by global element index
   OPF_META = 16,     // neither time nor bytes (constants, packs)
   OPF_POS = 32,      // the kernel needs global extents and piece offsets

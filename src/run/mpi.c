@@ -18,7 +18,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MESSAGE_TAG = 1, EAGER = 64 << 10, HEADER = 1 << 10, CHUNK = EAGER - HEADER, IDLE = 1000, LOOK_AT = 16 };
+enum {
+  MESSAGE_TAG = 1,
+  EAGER = 64 << 10,
+  HEADER = 1 << 10,
+  CHUNK = EAGER - HEADER,
+  IDLE = 1000,
+  LOOK_AT = 16
+};
 typedef struct parcel parcel;
 struct parcel {
   parcel *next;

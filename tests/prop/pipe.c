@@ -148,7 +148,7 @@ static void check_model(u32 index, maker *make, u32 plans, bool text) {
     diag_clear(m.c);
     if (pn && (pn->offload || pn->sum_stream.i)) { // it is simulated whole
       plan *own = arena_dup(a, pn, sizeof *pn);
-      own->offload = own->prefetch = 0, own->sum_stream = (sym){0}, pn = own;
+      own->offload = own->prefetch = 0, own->host_update = false, own->sum_stream = (sym){0}, pn = own;
     }
     const plan *made = pn;
     if (pn && text) pn = through_text(&m, pn, a);
