@@ -1,6 +1,5 @@
-// bytes.c - memory of every rank class along its issue order: a function on a group as (peak, net), one walk
-// over a function. Not time: an allocator sees the order of instructions, not the clock. Not what the peak is
-// made of (peak.c).
+// bytes.c - memory of every rank class along its issue order: a function on a group as (peak, net), one walk over a
+// function. Not time: an allocator sees the order of instructions, not the clock. Nor what the peak is made of (peak.c).
 //
 // Idea: a step is (peak, net), and (p1,n1) then (p2,n2) is (max(p1, n1+p2), n1+n2). So a function on a group
 // is one such pair for every rank class, kept by which arguments die in it and which results are used.
