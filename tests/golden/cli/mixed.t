@@ -996,5 +996,5 @@ $ heddle sim bert-base:layers=4 --seq 128 --batch 48 --train --machine "1x1 a100
 plan            dp=2 tp=1 pp=1 dp.shares=2/1
 peak memory     2.03 GiB of 2.03 GiB on rank 0
 $ heddle plan t5-small:layers=6,hidden=64,heads=4,vocab=512 --batch 1024 --seq 4 --train --dtype f16 --memory-limit 2MiB --machine '1x2 a100 + 1x2 t4 eth=10Gb/s' --strategy 'dp=2 tp=1 pp=2 mb=256 v=2 schedule=interleaved zero=3 recompute=none layers=auto' | sed -n '/^1 /p; /^layers/p'
-1   2   2  256  2  interleaved     3  auto    1.125 s  1.00x  910.5/s  1.91 MiB  communication 49 %
+1   2   2  256  2  interleaved     3  auto    1.125 s  1.00x  910.5/s  1.88 MiB  communication 49 %
 layers         3/4/5/2
