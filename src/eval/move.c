@@ -258,6 +258,7 @@ static bool whole_movement(movement *v) {
   for (u32 to = 0; to < n && ok; to++) {
     begin[to] = lists.n;
     vec_reserve(v->m->scratch, &lists, lists.n + v->cap);
+    assert(lists.v); // there is room
     v->list = lists.v + lists.n;
     ok = movement_givers(v, to);
     if (!ok) break;

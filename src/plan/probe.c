@@ -666,7 +666,7 @@ static void describe(probing *x, sim_pipeline *out) {
   memset(g, 0, mb->nplaces * sizeof *g);
   for (u32 i = 0; i < mb->nstages; i++) {
     place[i] = (u16)mb->stage[i].place;
-    if (mb->stage[i].on.n > 1)
+    if (wide && mb->stage[i].on.n > 1)
       wide[i] = true;
     else
       g[mb->stage[i].place] = mb->stage[i].g;

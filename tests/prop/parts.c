@@ -79,7 +79,7 @@ static void write_parts(heddle_session *s, const small *x, heddle_search_options
 }
 
 static heddle_search *merge(heddle_session *s, u32 n, u32 top) {
-  const char *path[16];
+  const char *path[16] = {0};
   for (u32 i = 0; i < n; i++) path[i] = strdup(path_of((i + n / 2) % n + 1)); // in another order
   heddle_search *f = heddle_search_merge(s, n, path, top);
   for (u32 i = 0; i < n; i++) free((char *)(uintptr_t)path[i]);
