@@ -97,7 +97,8 @@ static void kept_free(void *unused) {
 
 void base_trim(void) {
   kept_free(NULL);
-#if defined(__GLIBC__)
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) &&                                                  \
+    !defined(__SANITIZE_THREAD__) // whose malloc is another
   malloc_trim(0);
 #endif
 }

@@ -332,6 +332,7 @@ static bool movement_beside(movement *v) {
   const bool ok = put_linked(x, &e->t);
   if (!ok || !e->t.step.n) { // nothing to wait for
     const bool done = finish_linked(x, ok);
+    eval_held_drop(v->m, v->out->v); // an operand that was lent to it, which x refers to as well
     eval_held_share(v->out->v, x->v.out->v);
     eval_held_drop(v->m, x->v.in->v), eval_held_drop(v->m, x->v.out->v);
     arena_free(e->a);

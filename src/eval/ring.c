@@ -66,12 +66,15 @@ bool ring_takes(const ring *r, opcode op) {
   return ok;
 }
 
-// Of an all-reduce: as equal as they can be, in the result, which begins as what this member has.
+// Of an all-reduce: as equal as they can be, in the result, which begins as what this member has, or is that.
 static void cut_result(const ring *r, segment *seg) {
   const u32 self = r->member[r->at];
   const i64 all = out_spot(r, r->at)->elems, size = (i64)dtype_bytes(r->out->p->stored);
-  buf *b = r->out->v->piece[self] = eval_buf(r->m, all * size);
-  if (!eval_is_dry(r->m)) memcpy(b->data, r->in->v->piece[self]->data, (size_t)b->bytes);
+  buf **own = &r->out->v->piece[self];
+  const buf *in = r->in->v->piece[self];
+  if (!*own) *own = eval_buf(r->m, all * size);
+  const buf *b = *own;
+  if (!eval_is_dry(r->m) && b->data != in->data) memcpy(b->data, in->data, (size_t)b->bytes);
   for (i64 k = 0; k < r->n; k++) {
     const i64 from = all * k / r->n;
     seg[k] = (segment){b->data + from * size, all * (k + 1) / r->n - from};
@@ -82,12 +85,13 @@ static void cut_result(const ring *r, segment *seg) {
 static void cut_by_members(const ring *r, segment *seg, buf_list *kept, arena *a) {
   const u32 self = r->member[r->at];
   for (u32 k = 0; k < r->n; k++) {
-    buf *own = eval_buf(r->m, spot_bytes(r->out->p, r->member[k]));
+    buf *lent = k == r->at ? r->out->v->piece[self] : NULL; // all of what this one has, in its place
+    buf *own = lent ? lent : eval_buf(r->m, spot_bytes(r->out->p, r->member[k]));
     if (k == r->at)
       r->out->v->piece[self] = own;
     else
       *vec_push(a, kept) = own;
-    if (own->bytes && !eval_is_dry(r->m))
+    if (own->bytes && !lent && !eval_is_dry(r->m))
       eval_copy(r->m, r->out->p, r->member[k], own->data, r->in->p, self, r->in->v->piece[self]->data, NULL);
     seg[k] = (segment){own->data, out_spot(r, k)->elems};
   }

@@ -193,9 +193,11 @@ static void check_work(bench *b, const plan *pn, const prog *d, const sim_result
   for (u32 k = 0; k < s.ncritical; k++) path += s.critical[k].dur_ps;
   CHECK_MSG(path == s.makespan_ps, "%s: the path lasts %lld of %lld", told(b, pn), (long long)path,
             (long long)s.makespan_ps);
-  CHECK_MSG(s.makespan_ps == r->makespan_ps && s.period_ps <= s.makespan_ps && s.period_ps > 0,
-            "%s: period %lld of a step of %lld", told(b, pn), (long long)s.period_ps,
-            (long long)s.makespan_ps);
+  // Where weights are updated between tasks the first microbatches wait for no update, so a step that begins
+  // with them may be shorter than one amid others.
+  CHECK_MSG(
+      s.makespan_ps == r->makespan_ps && (d->shorter || s.period_ps <= s.makespan_ps) && s.period_ps > 0,
+      "%s: period %lld of a step of %lld", told(b, pn), (long long)s.period_ps, (long long)s.makespan_ps);
   compared[2]++;
 }
 
