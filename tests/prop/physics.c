@@ -14,9 +14,9 @@ static void quiet(void *arg, const cost_event *e, double factor) { (void)arg, (v
 static const cost_opts no_warnings = {.extrapolated = quiet};
 
 // Nodes of one kind, within which all devices are alike.
-static const char *const even[] = {"16x4 v100 nvlink=100GB/s ib=4x100Gb/s",
-                                   "8x8 a100 nvlink=200GB/s ib=8x200Gb/s",
-                                   "32x2 a100 mesh=60GB/s eth=100Gb/s"};
+static const char *const even[] = {"16x4 v100 nvlink=100GB/s ib=4x100Gb/s hostbw=200GB/s",
+                                   "8x8 a100 nvlink=200GB/s ib=8x200Gb/s hostbw=200GB/s",
+                                   "32x2 a100 mesh=60GB/s eth=100Gb/s hostbw=200GB/s"};
 
 typedef struct {
   plans_model m;
