@@ -5,7 +5,6 @@
 // microbatch more. Of several stages on a place the sum is evened out. If that order has no memory for what the schedule keeps, and another order of the same blocks has, that
 // with the least longest stage (balance/balance.h has the proofs). Times are those of balance.c.
 #include "plan/policy/balance.h"
-#include <math.h>
 
 // ---- layers ---------------------------------------------------------------------------------------------
 // ps of the layers for one microbatch on the slowest rank of a block, with the degrees of the place. NULL:
@@ -89,6 +88,16 @@ static bool waits(const balance *b) {
   return b->o->train && (ahead_of(b) == AHEAD_DEPTH || ahead_of(b) == AHEAD_TWICE);
 }
 
+static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 *alive, const u32 *end) {
+  for (u32 q = 0, l = 0; q < b->s->pp.n; q++) {
+    i64 fixed = 0, kept = 0, work = 0;
+    for (; l < end[q]; l++)
+      fixed += bytes->fixed[l], kept += bytes->kept[l], work = MAX(work, bytes->work[l]);
+    if (fixed + kept * alive[q] + work > memory_of_block(b, q)) return false;
+  }
+  return true;
+}
+
 // Which place every stage is on. False: the schedule's file does not fit.
 static bool places_of_stages(const balance *b, u32 *place) {
   plan pn = {.train = b->o->train};
@@ -114,18 +123,6 @@ static bool pipeline_of(const balance *b, pipeline *x) {
   u32 *place = NEWN(b->a, u32, b->s->pp.n * b->s->v.n);
   *x = (pipeline){place, policy_alive(b->pl, b->a, b->o, b->s)};
   return x->alive && places_of_stages(b, place);
-}
-
-// By estimates, places in their order.
-static bool fits_in_order(const balance *b, const layer_bytes *bytes, const pipeline *x, const u32 *end) {
-  const u32 n = b->s->pp.n;
-  i64 *all = ZNEWN(b->a, i64, n), *work = ZNEWN(b->a, i64, n);
-  for (u32 k = 0, l = 0; k < n * b->s->v.n; k++)
-    for (const u32 q = x->place[k]; l < end[k]; l++)
-      all[q] += bytes->fixed[l] + bytes->kept[l] * x->alive[q], work[q] = MAX(work[q], bytes->work[l]);
-  for (u32 q = 0; q < n; q++)
-    if (all[q] + work[q] > memory_of_block(b, strategy_block(b->s, q))) return false;
-  return true;
 }
 
 // The best cuts for places in their order; with bytes, of those that fit. False: times are not known, or there are none.
@@ -245,21 +242,19 @@ static bool cut_in_any_order(balance *b, const layer_list *l, const layer_bytes 
   return balance_stages(b->a, &in, cuts) == BALANCE_OK;
 }
 
-// Where the fastest cuts do not fit, by estimates: the fastest ones that do, in the order of the machine or in another one;
-// of one chunk on a place, where nothing is said of places. False: they do.
-static bool make_fit(balance *b, const layer_list *l, u32 *end, choice_value *places) {
+// Where the fastest cuts do not fit: the fastest ones that do, in the order of the machine or in another one.
+static void make_fit(balance *b, const layer_list *l, u32 *end, choice_value *places) {
   const u32 n = b->s->pp.n;
   const layer_bytes bytes = auto_bytes_of_layers(b, l);
   pipeline x;
   const i64 *const *ps =
-      pipeline_of(b, &x) && !fits_in_order(b, &bytes, &x, end) ? times_of_blocks(b, l) : NULL;
-  if (!ps) return false;
-  if (b->s->v.n > 1 || b->s->places.nparts || b->s->tp_stages.nparts) return true;
+      !pipeline_of(b, &x) || fits_in_order(b, &bytes, x.alive, end) ? NULL : times_of_blocks(b, l);
+  if (!ps) return;
   const bool ordered = cut_in_order(b, l, &x, &bytes, end);
   balance_cuts cuts;
   u32 *kind = NEWN(b->a, u32, n);
-  if (!cut_in_any_order(b, l, &bytes, ps, &cuts, kind)) return true;
-  if (ordered && step_of(b, ps, end) <= (double)cuts.total_ps) return true;
+  if (!cut_in_any_order(b, l, &bytes, ps, &cuts, kind)) return;
+  if (ordered && step_of(b, ps, end) <= (double)cuts.total_ps) return;
   u32 *order = NEWN(b->a, u32, n);
   bool *taken = ZNEWN(b->a, bool, n), same = true;
   for (u32 q = 0; q < n; q++) {
@@ -269,35 +264,6 @@ static bool make_fit(balance *b, const layer_list *l, u32 *end, choice_value *pl
     same = same && block == q;
   }
   if (!same) *places = (choice_value){.nparts = n, .part = order};
-  return true;
-}
-
-// ---- by simulation --------------------------------------------------------------------------------------
-// ps of a step of the plan; one that fits is better than any that does not. INFINITY: there is no such plan.
-static double simulated(const balance *b, const strategy *s) {
-  const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .steady = b->o->train};
-  arena *tmp = arena_new();
-  hybrid_opts h = *b->o;
-  h.s = *s, h.said = NULL, h.no_order = true;
-  const plan *pn = policy_hybrid(b->pl, tmp, &h);
-  sim_pipe_result r;
-  double ps = INFINITY;
-  if (pn && ((plan_has_probe(pn) && plan_price_stages(b->pl, pn, h.k, tmp, &so, &r)) ||
-             plan_price_whole(b->pl, pn, h.k, tmp, &so, &r))) {
-    const bool over = h.memory_bytes > 0 ? r.peak_bytes > h.memory_bytes
-                                         : !h.memory_bytes && MAX(r.over_bytes, r.host_over_bytes) > 0;
-    ps = (double)r.period_ps * (over ? 1e6 : 1);
-  }
-  arena_free(tmp);
-  return ps;
-}
-
-// Where memory is short cuts are as good as the estimates of bytes: layers by FLOPs may fit better, or be faster.
-static void or_by_cost(const balance *b, strategy *s, choice_value places) {
-  strategy cost = *s;
-  cost.layers = choice_default(CHOICE_layers), cost.places = places;
-  const double ps = simulated(b, s);
-  if (simulated(b, &cost) < ps) *s = cost;
 }
 
 // ---- auto -----------------------------------------------------------------------------------------------
@@ -310,11 +276,9 @@ bool auto_layers(balance *b, strategy *s) {
   if (cut[0] < 0) return true;
   u32 *end = NEWN(b->a, u32, n), *part = NEWN(b->a, u32, n);
   for (u32 k = 0; k < n; k++) end[k] = (u32)cut[k];
-  const choice_value places = s->places;
-  const bool fits = !make_fit(b, &l, end, &s->places);
+  if (b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts) make_fit(b, &l, end, &s->places);
   for (u32 k = 0; k < n; k++) part[k] = auto_calls(&l, end[k]) - (k ? auto_calls(&l, end[k - 1]) : 0);
   s->layers = (choice_value){.nparts = n, .part = part};
-  if (!fits) or_by_cost(b, s, places);
   return true;
 }
 

@@ -995,6 +995,3 @@ time per step   89.21 ms
 $ heddle sim bert-base:layers=4 --seq 128 --batch 48 --train --machine "1x1 a100 + 1x1 t4 ib=50Gb/s usable=2180374016B" --strategy "dp=2 dp.shares=auto" | grep -E "^plan|^peak memory"
 plan            dp=2 tp=1 pp=1 dp.shares=2/1
 peak memory     2.03 GiB of 2.03 GiB on rank 0
-$ heddle plan t5-small:layers=6,hidden=64,heads=4,vocab=512 --batch 1024 --seq 4 --train --dtype f16 --memory-limit 2MiB --machine '1x2 a100 + 1x2 t4 eth=10Gb/s' --strategy 'dp=2 tp=1 pp=2 mb=256 v=2 schedule=interleaved zero=3 recompute=none layers=auto' | sed -n '/^1 /p; /^layers/p'
-1   2   2  256  2  interleaved     3  auto    1.125 s  1.00x  910.5/s  1.88 MiB  communication 49 %
-layers         3/4/5/2
