@@ -38,6 +38,8 @@ typedef struct {
   u32 also[PORTS_MOST]; // the later of the two counts
 } ports;                // clocks by class, then values by class; slot 0: absent
 
+static inline void port_put(ports *p, u32 slot) { p->slot[p->n] = slot, p->also[p->n++] = 0; }
+
 // The microbatch, of those in the probe, that stands for all: the second, if there is one.
 static inline u32 digest_turn(const digest *d, u32 stage) { return sim_micro(d->pl, stage) > 1; }
 typedef struct {

@@ -225,11 +225,12 @@ static bool find_leaves(digest *d, slots *leave) {
 static bool map_leaves(digest *d, u32 stage, u32 kind, const slots *leave, stage_task *t) {
   const sim_piece *p = &d->pl->piece[d->writer[leave->v[0]] - 1];
   const u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
-  ports in, out, to = {0};
+  ports in, out, to;
   u32 nin, nout;
   if (leave->n > PORTS_MOST || (kind == TASK_W && d->st->carried[stage])) return false;
   digest_ports(d, p, &in, &out, &nin, &nout);
-  memcpy(to.slot, leave->v, leave->n * sizeof *leave->v), to.n = leave->n;
+  to.n = 0;
+  for (u32 k = 0; k < leave->n; k++) port_put(&to, leave->v[k]);
   i64 *a = NEWN(d->s->a, i64, (size_t)in.n * to.n), *waits = NEWN(d->s->a, i64, (size_t)t->nwaits * to.n + 1);
   for (u32 k = 0; k < in.n * to.n; k++) a[k] = STAGE_NEVER;
   for (u32 k = 0; k < in.n; k++)

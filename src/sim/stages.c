@@ -201,8 +201,8 @@ void digest_busy(const digest *d, u32 n0, u32 n1, u32 at, u32 n, i64 *busy, i64 
 }
 
 static void clocks_of(const digest *d, u32 at, ports *p) {
-  *p = (ports){0};
-  for (u32 c = 0; c < d->C; c++) p->slot[p->n++] = digest_clock(d, at, c, 0);
+  p->n = 0;
+  for (u32 c = 0; c < d->C; c++) port_put(p, digest_clock(d, at, c, 0));
 }
 
 static i64 *matrix(digest *d, u32 n0, u32 n1, const ports *in, const ports *out) {
@@ -257,7 +257,7 @@ void digest_ports(const digest *d, const sim_piece *p, ports *in, ports *out, u3
   const bool back = p->task == TASK_B || p->task == TASK_I;
   *nin = *nout = 0;
   clocks_of(d, pl->place[p->stage], in);
-  *out = *in;
+  clocks_of(d, pl->place[p->stage], out);
   for (u32 k = 0; p->kind == PIECE_TASK && p->task != TASK_W && k < pl->nlinks; k++) {
     const sim_link *l = &pl->link[k];
     if ((back && !l->back) || !l->strm[back]) continue; // sends on the compute stream: its clock says it all
@@ -273,16 +273,17 @@ void digest_ports(const digest *d, const sim_piece *p, ports *in, ports *out, u3
 // that has no clock passes it on within its class.
 static bool made_in_time(digest *d, const sim_piece *now, u32 slot, u32 node, u32 mark) {
   const sim_piece *p = &d->pl->piece[mark - 1];
-  ports in, out, own = {0};
+  ports in, out, own;
+  own.n = 0;
   u32 nin, nout;
   i64 at[1 + STAGE_CLASSES];
   if (p->kind != PIECE_TASK || p->stage != now->stage || p->mb != now->mb) return false;
   digest_ports(d, p, &in, &out, &nin, &nout);
-  own.slot[own.n++] = slot;
+  port_put(&own, slot);
   for (u32 k = d->c->occ[node]; k < d->c->in[node] && own.n <= STAGE_CLASSES; k++)
-    own.slot[own.n++] = d->c->ref[k];
+    port_put(&own, d->c->ref[k]);
   const u32 u = d->unit_of[slot], c = u && d->class_of[u - 1] != ~0u ? d->class_of[u - 1] : d->C;
-  if (own.n == 1 && c < d->C && in.slot[c]) own.slot[own.n++] = in.slot[c];
+  if (own.n == 1 && c < d->C && in.slot[c]) port_put(&own, in.slot[c]);
   for (u32 i = 0; i < in.n; i++) {
     if (!in.slot[i]) continue;
     i64 clock = STAGE_NEVER;
@@ -343,7 +344,8 @@ static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
   const u32 mark = (u32)(p - d->pl->piece) + 1;
   const bool later = p->kind == PIECE_TASK && p->task != TASK_F;
   late_reads late = {0};
-  ports in, out, clocks, carried = {0};
+  ports in, out, clocks, carried;
+  carried.n = 0;
   d->wait.n = 0;
   clocks_of(d, on, &clocks);
   digest_ports(d, p, &in, &out, &t->nin, &t->nout);
@@ -394,7 +396,8 @@ static bool map_after(digest *d, u32 n0, u32 n1, const sim_piece *p) {
   sim_stages *st = d->st;
   const u32 n = st->nreps * d->C;
   if (n > PORTS_MOST) return false;
-  ports all = {0};
+  ports all;
+  all.n = 0;
   for (u32 r = 0; r < st->nreps; r++) {
     ports one;
     clocks_of(d, st->rep[r], &one);
