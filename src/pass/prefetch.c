@@ -503,6 +503,21 @@ static void put_instr(mover *x, u32 k) {
     for (u32 q = 0; q < x->on[g[j].i].n; q++) x->atom[x->on[g[j].i].v[q]].leaving = 0;
 }
 
+// What was made of main returns what main did, by the same names, and is main from here on.
+static void take_place(mover *x, func made, bool spans) {
+  prog *p = x->p;
+  const func_info *f = x->f;
+  value *ret = NEWN(x->a, value, f->rets.n + 1);
+  for (u32 r = 0; r < f->rets.n; r++) {
+    const sym name = val(f, f->rets.v[r])->name;
+    ret[r] = x->map[x->root[f->rets.v[r]]];
+    if (*sym_str(p->c, name)) value_name(p, made, ret[r], name);
+  }
+  func_return(p, made, ret, f->rets.n);
+  if (spans) p->tasks_of = func_get(p, made)->body.n;
+  pass_replace(p, p->main, made);
+}
+
 static void move_copies(prog *p, u32 ahead) {
   const func_info *f = func_get(p, p->main);
   const bool spans = p->tasks_of == f->body.n;
@@ -526,15 +541,7 @@ static void move_copies(prog *p, u32 ahead) {
     if (spans) t = pass_tasks_move(p, t, k, func_get(p, made)->body.n);
     if (k < x.n) put_instr(&x, k);
   }
-  value *ret = NEWN(x.a, value, f->rets.n + 1);
-  for (u32 r = 0; r < f->rets.n; r++) {
-    const sym name = val(f, f->rets.v[r])->name;
-    ret[r] = x.map[x.root[f->rets.v[r]]];
-    if (*sym_str(p->c, name)) value_name(p, made, ret[r], name);
-  }
-  func_return(p, made, ret, f->rets.n);
-  if (spans) p->tasks_of = func_get(p, made)->body.n;
-  pass_replace(p, p->main, made);
+  take_place(&x, made, spans);
   arena_free(x.a);
 }
 
@@ -591,15 +598,7 @@ static void split_fetches(prog *p) {
       if (!x.dead[k] && !split[k]) put(&x, k, &none);
     }
     put_fetches(&x, &of[x.n + 1], x.n + 1);
-    value *ret = NEWN(x.a, value, f->rets.n + 1);
-    for (u32 r = 0; r < f->rets.n; r++) {
-      const sym name = val(f, f->rets.v[r])->name;
-      ret[r] = x.map[x.root[f->rets.v[r]]];
-      if (*sym_str(p->c, name)) value_name(p, made, ret[r], name);
-    }
-    func_return(p, made, ret, f->rets.n);
-    if (spans) p->tasks_of = func_get(p, made)->body.n;
-    pass_replace(p, p->main, made);
+    take_place(&x, made, spans);
   }
   arena_free(x.a);
 }
