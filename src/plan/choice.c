@@ -349,9 +349,10 @@ choice_value choice_settled(choice_id id, const strategy *s, bool train) {
   return x;
 }
 
-// A value that is not off.
-static const char *choice_on(choice_id id) {
-  return strcmp(rows[id].dflt, "none") ? rows[id].dflt : choice_word(id, 0);
+// That it is on: "overlap=pp", or "offload", whose words say which things.
+static const char *choice_on(arena *a, choice_id id) {
+  const choice_row *r = &rows[id];
+  return strcmp(r->dflt, "none") ? arena_printf(a, "%s=%s", r->name, r->dflt) : r->name;
 }
 
 // What the first word of a set needs that is on and cannot be, or, if all can, the first that cannot.
@@ -377,7 +378,7 @@ const char *choice_lacks(arena *a, choice_id id, const strategy *s, bool train) 
                  : arena_printf(a, "needs %s > 1; got %s=%u", rows[k].name, rows[k].name, s->of[k].n);
     if (rows_on[id] >> k & 1 && !choice_is_on((choice_id)k, s)) {
       strbuf b = {.a = a};
-      sb_fmt(&b, "needs %s=%s; got ", rows[k].name, choice_on((choice_id)k));
+      sb_fmt(&b, "needs %s; got ", choice_on(a, (choice_id)k));
       choice_say((choice_id)k, s->of[k], &b);
       return sb_str(&b);
     }
@@ -401,7 +402,7 @@ static void put_needs(strbuf *to, arena *a, choice_id id, u64 needs) {
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     if (needs >> k & 1) sb_fmt(&b, "%s%s > 1", b.n ? " and " : "", rows[k].name);
     if (rows_on[id] >> k & 1)
-      sb_fmt(&b, "%s%s=%s", b.n ? " and " : "", rows[k].name, choice_on((choice_id)k));
+      sb_fmt(&b, "%s%s", b.n ? " and " : "", choice_on(a, (choice_id)k));
   }
   if (needs & CHOICE_SEVERAL) sb_fmt(&b, "%sdp > 1 or replicas", b.n ? " and " : "");
   if (needs & CHOICE_GROUPED) sb_fmt(&b, "%sa schedule with groups", b.n ? " and " : "");

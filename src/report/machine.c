@@ -11,6 +11,7 @@ void report_machine(report *r, arena *a, const machine *m) {
                                  {"link_bytes_per_s", "each way"},
                                  {"host_bytes_per_s", "host"},
                                  {"host_memory_bytes", "host memory"},
+                                 {"host_memory_bytes_per_s", "bandwidth"},
                                  {"nics", "NICs"},
                                  {"nic_bytes_per_s", "each"}};
   static const column devices[] = {{"device", "device"},
@@ -37,6 +38,7 @@ void report_machine(report *r, arena *a, const machine *m) {
     report_row(r, (cell[]){cell_i(CELL_INT, k->count), cell_i(CELL_INT, k->ndevs), cell_text(link),
                            rate(CELL_RATE, many ? k->inside.bw : 0), rate(CELL_RATE, host ? k->host.bw : 0),
                            k->host_bytes ? cell_i(CELL_BYTES, k->host_bytes) : cell_none(),
+                           rate(CELL_RATE, k->host_mem_bw),
                            cell_i(CELL_INT, k->nics), rate(CELL_RATE, k->nics ? k->nic_bw : 0)});
   }
   report_gap(r);

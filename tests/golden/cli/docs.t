@@ -146,10 +146,10 @@ offload      --offload            none, params, grads,      none                
                                   states, acts                                          params, grads, states (of the optimizer) and
                                                                                         acts (activations kept for the backward), with +
                                                                                         between them, or none
-prefetch     --prefetch           N, 0 to 16                1          offload=params   layers that copies from host memory run ahead of
+prefetch     --prefetch           N, 0 to 16                1          offload          layers that copies from host memory run ahead of
                                                                                         computation
 update       --update             device, host              device     training and     where weights are updated whose optimizer states
-                                                                       offload=params   lie in host memory: on the device, or by the
+                                                                       offload          lie in host memory: on the device, or by the
                                                                                         host's processor (ZeRO-Offload's CPU Adam),
                                                                                         which gets gradients and sends weights
 sp           --sequence-parallel  off, on                   off        tp > 1           shard activations by sequence outside
@@ -261,8 +261,8 @@ machine  dgx-h100
 about    NVIDIA DGX H100, 8 x H100-SXM-80GB behind NVSwitch
 devices  8
 
-nodes  devices  link    each way       host  host memory  NICs       each
-    1        8  switch  450 GB/s  63.0 GB/s     2.00 TiB     8  50.0 GB/s
+nodes  devices  link    each way       host  host memory  bandwidth  NICs       each
+    1        8  switch  450 GB/s  63.0 GB/s     2.00 TiB   614 GB/s     8  50.0 GB/s
 
 device  count    memory    usable  bandwidth          f16         bf16           f32           f64
 h100        8  80.0 GiB  72.0 GiB  3.35 TB/s  989 TFLOP/s  989 TFLOP/s  66.9 TFLOP/s  66.9 TFLOP/s
@@ -277,8 +277,8 @@ warning[W0602]: 1 of 3 nodes have no NICs: no rate is assumed, and nothing is se
   "about": "",
   "ranks": 20,
   "nodes": [
-    {"nodes": 2, "devices": 8, "link": "switch", "link_bytes_per_s": 450000000000, "host_bytes_per_s": 63000000000, "host_memory_bytes": null, "nics": 8, "nic_bytes_per_s": 50000000000},
-    {"nodes": 1, "devices": 4, "link": "pairs", "link_bytes_per_s": 56250000000, "host_bytes_per_s": 31500000000, "host_memory_bytes": null, "nics": 0, "nic_bytes_per_s": null}
+    {"nodes": 2, "devices": 8, "link": "switch", "link_bytes_per_s": 450000000000, "host_bytes_per_s": 63000000000, "host_memory_bytes": null, "host_memory_bytes_per_s": null, "nics": 8, "nic_bytes_per_s": 50000000000},
+    {"nodes": 1, "devices": 4, "link": "pairs", "link_bytes_per_s": 56250000000, "host_bytes_per_s": 31500000000, "host_memory_bytes": null, "host_memory_bytes_per_s": null, "nics": 0, "nic_bytes_per_s": null}
   ],
   "devices": [
     {"device": "h100", "count": 16, "memory_bytes": 85899345920, "usable_bytes": 77309411328, "memory_bytes_per_s": 3350000000000, "f16_flop_per_s": 989400000000000, "bf16_flop_per_s": 989400000000000, "f32_flop_per_s": 66900000000000.01, "f64_flop_per_s": 66900000000000.01},

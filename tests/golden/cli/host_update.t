@@ -102,7 +102,7 @@ error[E0509]: update=host: the host updates weights whose optimizer states lie t
   hint: add states to offload, or leave out update
 [2]
 $ heddle sim mlp-xs --batch 64 --train --optimizer adam --machine dgx-1 --strategy 'dp=8 update=host'
-error[E0509]: update=host needs offload=params; got offload=none
+error[E0509]: update=host needs offload; got offload=none
   --> --strategy:1:6
    1 | dp=8 update=host
      |      ^

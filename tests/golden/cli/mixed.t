@@ -504,9 +504,9 @@ machine  apart.yaml
 about
 devices  8
 
-nodes  devices  link                      each way       host  host memory  NICs       each
-    1        4  none: cannot communicate                                       1  12.5 GB/s
-    1        4  switch                    150 GB/s  15.8 GB/s                  1  12.5 GB/s
+nodes  devices  link                      each way       host  host memory  bandwidth  NICs       each
+    1        4  none: cannot communicate                                                  1  12.5 GB/s
+    1        4  switch                    150 GB/s  15.8 GB/s                             1  12.5 GB/s
 
 device  count    memory    usable  bandwidth          f16  bf16           f32           f64
 old         4  16.0 GiB  14.4 GiB   700 GB/s                     9.00 TFLOP/s
@@ -529,9 +529,9 @@ error[E0506]: no plan can run: of 222, 180 impossible, 42 equal to another
   note: 12 impossible, such as dp=4 tp=1 pp=1 zero=2: reduce_scatter over 4 ranks: the machine has no link between the devices of a node
   hint: connect the nodes: --machine '... ib=8x200Gb/s'; devices of a node: '... link=300GB/s' or '... host=16GB/s'
 $ heddle machines "1x4 v100 host=16GB/s + 1x4 p100 ib=1Gb/s" | sed -n '/^nodes/,/^$/p'
-nodes  devices  link              each way       host  host memory  NICs      each
-    1        4  switch            150 GB/s  16.0 GB/s                  1  125 MB/s
-    1        4  through the host            15.8 GB/s                  1  125 MB/s
+nodes  devices  link              each way       host  host memory  bandwidth  NICs      each
+    1        4  switch            150 GB/s  16.0 GB/s                             1  125 MB/s
+    1        4  through the host            15.8 GB/s                             1  125 MB/s
 
 ## With --top 1 all others may be ruled out by their bounds: which one is next is known only if none of them is faster.
 $ heddle plan gpt2 --machine "1x4 v100" --batch 32 --train --top 1 | grep '^winner\|^next\|^cert'
@@ -864,8 +864,8 @@ warning[W0602]: 2 of 2 nodes have no NICs: no rate is assumed, and nothing is se
    1 | laptop*2
      | ^
   hint: 'laptop*2 ib=100Gb/s', with the rate of your network
-nodes  devices  link     each way       host  host memory  NICs  each
-    2        4  switch  5.00 GB/s  10.0 GB/s                  0
+nodes  devices  link     each way       host  host memory  bandwidth  NICs  each
+    2        4  switch  5.00 GB/s  10.0 GB/s                             0
 $ heddle explain W0602
 W0602 (warning): nodes or devices that nothing connects
 

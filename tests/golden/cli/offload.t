@@ -169,7 +169,7 @@ error[E0509]: offload=states: the optimizer, sgd, has none
   hint: leave out states, or use --optimizer adam
 [2]
 $ heddle sim mlp-xs --batch 64 --train --machine dgx-1 --strategy 'dp=8 prefetch=2'
-error[E0509]: prefetch=2 needs offload=params; got offload=none
+error[E0509]: prefetch=2 needs offload; got offload=none
   --> --strategy:1:6
    1 | dp=8 prefetch=2
      |      ^
@@ -247,7 +247,7 @@ error[E0509]: offload: the machine 1x2 v100 + 1x2 t4 eth=25Gb/s pcie=12GB/s host
   hint: add `host: {bandwidth: 16 GB/s, memory: 512 GiB}` to its nodes, or `pcie=16GB/s hostmem=512GiB` to --machine
 [2]
 $ heddle machines '1x2 v100 + 1x2 t4 eth=25Gb/s pcie=12GB/s hostmem=64GiB' | sed -n '/^nodes/,/^$/p'
-nodes  devices  link              each way       host  host memory  NICs       each
-    1        2  switch            150 GB/s  15.8 GB/s                  1  3.12 GB/s
-    1        2  through the host            12.0 GB/s     64.0 GiB     1  3.12 GB/s
+nodes  devices  link              each way       host  host memory  bandwidth  NICs       each
+    1        2  switch            150 GB/s  15.8 GB/s                             1  3.12 GB/s
+    1        2  through the host            12.0 GB/s     64.0 GiB                1  3.12 GB/s
 
