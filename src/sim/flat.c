@@ -78,9 +78,14 @@ void sim_flat_watched(const sim_graph *c, i64 *x, i64 *frame, const sim_watch *w
 void sim_map_apply(const sim_map *m, i64 *y, i64 *z) {
   y[0] = 0;
   for (u32 v = 0, e = 0; v < m->nvert; v++) {
-    i64 t = 0;
-    for (; e < m->edge[v + 1]; e++) t = MAX(t, y[m->from[e]] + m->add[e]);
-    y[m->nin + v] = t;
+    const u32 end = m->edge[v + 1];
+    i64 t = 0, u = 0;
+    for (; e + 1 < end; e += 2) { // neither maximum waits for the other
+      t = MAX(t, y[m->from[e]] + m->add[e]);
+      u = MAX(u, y[m->from[e + 1]] + m->add[e + 1]);
+    }
+    if (e < end) t = MAX(t, y[m->from[e]] + m->add[e]), e++;
+    y[m->nin + v] = MAX(t, u);
   }
   for (u32 k = 0; k < m->nout; k++) z[k] = y[m->out[k]] + m->out_add[k];
 }

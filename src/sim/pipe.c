@@ -635,6 +635,54 @@ static i64 later_from_first(const pipe *p, arena *tmp) {
   return left ? -1 : by;
 }
 
+// A pipe of its own, from the state that a step begins with, when its first task has run.
+static pipe first_task(const pipe *p, const i64 *state, arena *tmp) {
+  pipe x = *p;
+  x.clock = arena_dup(tmp, state, state_of(p->st) * sizeof *state);
+  x.channel = x.clock + p->st->pl.nplaces * p->C;
+  if (p->st->ends) open_ends(&x, tmp);
+  x.value = ZNEWN(tmp, i64, (size_t)p->l->nslots * p->C);
+  for (u32 c = 0; c < p->C; c++) x.value[SLOT_NEVER * p->C + c] = STAGE_NEVER;
+  run_before(&x);
+  run_op(&x, p->l->op, p->C);
+  return x;
+}
+
+static bool all_later(const i64 *now, const i64 *next, size_t n, i64 by) {
+  for (size_t k = 0; k < n; k++)
+    if ((now[k] || next[k]) && next[k] - now[k] != by) return false;
+  return true;
+}
+
+// Is the first task on all places, where each waits for all, so that all times behind it are as much later in the next
+// step? So it is with an embedding whose parts are summed. -1: it is not so.
+static i64 later_from_all(const pipe *p, arena *tmp) {
+  const sim_stages *st = p->st;
+  const sim_op *o = p->l->op;
+  const u32 cells = st->pl.nplaces * p->C, *out = p->l->many + o->in;
+  if (!p->l->n || o->kind != OP_TASK_WIDE) return -1;
+  const pipe now = first_task(p, ZNEWN(tmp, i64, state_of(st)), tmp), next = first_task(p, p->clock, tmp);
+  const i64 by = next.clock[0] - now.clock[0];
+  if (by < 0 || !all_later(now.clock, next.clock, cells, by)) return -1;
+  out += 1 + *out;
+  for (u32 k = 1; k <= *out; k++) {
+    const size_t at = (size_t)out[k] * p->C;
+    if (!all_later(now.value + at, next.value + at, cells, by)) return -1;
+  }
+  // A channel that is free in both makes nobody wait.
+  for (size_t k = 0; k < (size_t)cells * st->nstreams; k++)
+    if (now.channel[k] ? next.channel[k] - now.channel[k] != by : next.channel[k] > by) return -1;
+  if (!st->ends) return by;
+  for (u32 k = 0; k < (st->ends->strm ? 2 : 1) * cells; k++) // those go back there when the tasks have ended
+    now.slot[st->ends->clock[k]] = next.slot[st->ends->clock[k]] = 0;
+  if (!all_later(now.slot, next.slot, st->ends->of->nslot, by)) return -1;
+  for (u32 w = 0; w < TASK_KINDS * st->pl.nstages; w++) {
+    const stage_task *t = &st->task[w / st->pl.nstages][w % st->pl.nstages];
+    if (t->nwaits && !all_later(now.waited[w], next.waited[w], (1 + t->nout) * p->C, by)) return -1;
+  }
+  return by;
+}
+
 // Steps go on from clocks and channels as the one before them has left these: what is on the compute stream needs
 // no other times.
 static void find_periods(pipe *p, u32 n, arena *tmp, sim_pipe_result *r) {
@@ -646,7 +694,7 @@ static void find_periods(pipe *p, u32 n, arena *tmp, sim_pipe_result *r) {
     r[k].period_ps = r[k].makespan_ps;
     done[k] = !is_training(st);
     if (done[k]) continue;
-    const i64 by = later_from_first(&p[k], tmp);
+    const i64 by = st->pl.wide ? later_from_all(&p[k], tmp) : later_from_first(&p[k], tmp);
     if (by >= 0) {
       r[k].period_ps = by, done[k] = true;
       continue;
