@@ -10,23 +10,36 @@ typedef struct {
   const char *model, *strategy;
   u32 steps; // of a run; 0: STEPS
 } tried;
-static const tried plans[] = {
+// Steps of 20 to 200 ms on an idle machine; those of the second list take a few.
+#define MLP    "mlp-xs:layers=6,hidden=512 --batch 512"
+#define GPT    "gpt2:layers=4,hidden=256,heads=8,vocab=2048 --batch 8 --seq 64"
+#define BERT   "bert-base:layers=4,hidden=256,heads=8,vocab=2048 --batch 8 --seq 64"
+#define T5     "t5-small:layers=3,hidden=256,heads=8,vocab=2048 --batch 8 --seq 64"
+#define RESNET "resnet50 --batch 4 --seq 32"
+#define MOE    "moe-8x125m:layers=4,hidden=256,heads=8,vocab=2048,experts=4 --batch 8 --seq 32"
+static const tried usual[] = {
+    {MLP, "dp=1", 0},          {MLP, "dp=2", 0},
+    {MLP, "tp=2", 0},          {MLP, "pp=2 mb=4", 0},
+    {GPT, "dp=1", 0},          {GPT, "dp=1 recompute=full", 0},
+    {GPT, "dp=2", 0},          {GPT, "dp=2 zero=2", 0},
+    {GPT, "tp=2", 0},          {GPT, "pp=2 mb=4", 0},
+    {BERT, "dp=1", 0},         {BERT, "dp=2 zero=1", 0},
+    {BERT, "tp=2 sp", 0},      {BERT, "pp=2 mb=4 schedule=gpipe", 0},
+    {T5, "dp=1", 0},           {T5, "dp=2 recompute=full", 0},
+    {T5, "tp=2", 0},           {T5, "pp=2 mb=2", 0},
+    {RESNET, "dp=1", 10},      {RESNET, "dp=2", 10},
+    {RESNET, "pp=2 mb=2", 10}, {MOE, "dp=1", 0},
+    {MOE, "dp=2", 0},          {MOE, "tp=2", 0},
+};
+static const tried small[] = {
     {"mlp-xs:layers=4,hidden=256 --batch 64", "dp=1", 0},
     {"mlp-xs:layers=4,hidden=256 --batch 64", "dp=2", 0},
-    {"mlp-xs:layers=4,hidden=256 --batch 64", "tp=2", 0},
     {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=1", 0},
-    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=1 recompute=full", 0},
-    {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2", 0},
     {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2 zero=2", 0},
     {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "tp=2", 0},
     {"gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "pp=2 mb=4", 0},
-    {"bert-base:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2 zero=2", 0},
-    {"t5-small:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32", "dp=2 recompute=full", 0},
-    {"resnet50 --batch 2 --seq 32", "dp=1", 5},
-    {"resnet50 --batch 2 --seq 32", "dp=2", 5},
-    {"moe-8x125m:layers=2,hidden=64,heads=4,vocab=256,experts=4 --batch 8 --seq 16", "dp=2", 0},
 };
-enum { PLANS = COUNT_OF(plans), ROUNDS = 3, STEPS = 25 };
+enum { MOST = COUNT_OF(usual), ROUNDS = 3, STEPS = 20 };
 
 static char folder[] = "/tmp/heddle-predict-XXXXXX";
 
@@ -64,9 +77,19 @@ static double spearman(const double *x, const double *y, u32 n) {
   return 1 - 6 * sum / (n * ((double)n * n - 1));
 }
 
+// How far instructions start and end from where they are predicted, in % of the step: mean, and median of the worst stage.
+static void try_activity(const tried *t, double activity[2]) {
+  static const char *const keys[] = {"activity", "activity_median"};
+  for (u32 i = 0; i < 2; i++)
+    activity[i] =
+        100 * ask(keys[i],
+                  "compare %s --strategy '%s' --machine %s/here.yaml --profiles %s/0.db --steps %u --json",
+                  t->model, t->strategy, folder, folder, t->steps ? t->steps : STEPS);
+}
+
 // Rounds of measuring, predicting and running, each with a database of its own; of every column the fastest, as of all
 // that is measured here.
-static bool try_plan(const tried *t, double ms[3]) {
+static bool try_plan(const tried *t, double ms[3], double activity[2]) {
   double took[3][ROUNDS];
   for (u32 k = 0; k < ROUNDS; k++) {
     const char *const m = t->model, *const s = t->strategy;
@@ -81,43 +104,59 @@ static bool try_plan(const tried *t, double ms[3]) {
         ask("time_ps", "sim %s --train --strategy '%s' --machine %s/here.yaml --json", m, s, folder) * 1e-9;
     took[2][k] = ask("step_ms", "run %s --strategy '%s' --machine %s/here.yaml --steps %u --json", m, s,
                      folder, t->steps ? t->steps : STEPS);
+    if (!k) try_activity(t, activity);
     ask("", "version >/dev/null; rm %s/%u.db", folder, k);
   }
   for (u32 i = 0; i < 3; i++) ms[i] = bench_fastest(took[i], ROUNDS);
   return ms[0] > 0 && ms[1] > 0 && ms[2] > 0;
 }
 
-int main(void) {
-  double of[3][PLANS], error[2] = {0};
+// Means over plans: errors of both predictions and what try_activity says, in %. How many plans there are in of[column].
+static u32 try_plans(const tried *plan, u32 plans, double of[3][MOST], double error[2], double activity[2]) {
   u32 n = 0;
+  error[0] = error[1] = activity[0] = activity[1] = 0;
+  for (u32 k = 0; k < plans; k++) {
+    double ms[3], own[2];
+    if (!try_plan(&plan[k], ms, own)) {
+      printf("%-78s %-24s failed\n", plan[k].model, plan[k].strategy);
+      continue;
+    }
+    for (u32 i = 0; i < 3; i++) of[i][n] = ms[i];
+    for (u32 i = 0; i < 2; i++) error[i] += fabs(ms[i] / ms[2] - 1) * 100, activity[i] += own[i];
+    n++;
+    printf("%-78s %-24s %6.2f ms %6.2f ms %+6.1f%% %6.2f ms %+6.1f%% %7.1f%% %6.1f%%\n", plan[k].model,
+           plan[k].strategy, ms[2], ms[0], (ms[0] / ms[2] - 1) * 100, ms[1], (ms[1] / ms[2] - 1) * 100,
+           own[0], own[1]);
+    fflush(stdout);
+  }
+  for (u32 i = 0; i < 2; i++) error[i] /= MAX(n, 1u), activity[i] /= MAX(n, 1u);
+  return n;
+}
+
+int main(void) {
+  double of[3][MOST], error[2], activity[2];
   if (!mkdtemp(folder)) return 1;
   if (ask("", "machines probe -o %s/here.yaml && echo '\"\": 1'", folder) < 0) {
     puts("predict: skipped, there is no MPI");
     return 0;
   }
-  printf("%-70s %-20s %9s %9s %7s %9s %7s\n", "model", "strategy", "run", "measured", "error", "roofline",
-         "error");
-  for (u32 k = 0; k < PLANS; k++) {
-    double ms[3];
-    if (!try_plan(&plans[k], ms)) {
-      printf("%-70s %-20s failed\n", plans[k].model, plans[k].strategy);
-      continue;
-    }
-    for (u32 i = 0; i < 3; i++) of[i][n] = ms[i];
-    for (u32 i = 0; i < 2; i++) error[i] += fabs(ms[i] / ms[2] - 1) * 100;
-    n++;
-    printf("%-70s %-20s %6.2f ms %6.2f ms %+6.1f%% %6.2f ms %+6.1f%%\n", plans[k].model, plans[k].strategy,
-           ms[2], ms[0], (ms[0] / ms[2] - 1) * 100, ms[1], (ms[1] / ms[2] - 1) * 100);
-    fflush(stdout);
-  }
+  printf("%-78s %-24s %9s %9s %7s %9s %7s %8s %7s\n", "model", "strategy", "run", "measured", "error",
+         "roofline", "error", "activity", "median");
+  u32 n = try_plans(usual, COUNT_OF(usual), of, error, activity);
   if (n < 3) return 1;
   const char *anchor = "DistSim: 3.5 % mean";
-  bench_add(
-      (bench_row){"predicted step, measured events: mean error", "%", error[0] / n, 3.5, anchor, false});
+  bench_add((bench_row){"predicted step, measured events: mean error", "%", error[0], 3.5, anchor, false});
   bench_add((bench_row){"predicted step, measured events: Spearman", "", spearman(of[0], of[2], n), 0.97, "",
                         true});
-  bench_add((bench_row){"predicted step, probed machine alone: mean error", "%", error[1] / n, 0, "", false});
+  bench_add((bench_row){"predicted step, probed machine alone: mean error", "%", error[1], 0,
+                        "DistSim: 26.1 %", false});
   bench_add((bench_row){"predicted step, probed machine alone: Spearman", "", spearman(of[1], of[2], n), 0,
                         "", true});
+  bench_add((bench_row){"starts and ends of instructions, off by, of the step: mean", "%", activity[0], 4.2,
+                        "DistSim: 4.2 % at worst", false});
+  bench_add((bench_row){"the same, median of the worst stage: mean of plans", "%", activity[1], 1.7,
+                        "DistSim: 1.7 % at worst", false});
+  n = try_plans(small, COUNT_OF(small), of, error, activity);
+  bench_add((bench_row){"the same, steps of a few ms: mean error", "%", error[0], 0, "", false});
   return bench_end();
 }

@@ -49,6 +49,7 @@ i64 shares_bound(const balance_batch *in) {
     wide each = (unit * r.quanta + r.ps - 1) / r.ps * in->kind[k].count;
     rates += each, late += each * r.fixed_ps;
   }
+  assert(rates); // that of the fastest
   wide speed = (unit * in->total + late + rates - 1) / rates;
   return MAX(need, (i64)speed);
 }

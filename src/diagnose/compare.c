@@ -519,7 +519,7 @@ static void compare_ranks(comparing *x, const stretch *step) {
     for (u32 side = 0; side < 2; side++)
       for (u32 i = 0; i < COMPARE_ROWS; i++) o->row_ps[side][i] += c->row_ps[side][i];
   }
-  if (x->own) compare_places(x->c, x->a, o);
+  if (x->own) compare_places(x->c, x->a, o), compare_activity(x->a, o);
   qsort(o->rank, o->n, sizeof *o->rank, by_rank);
   if (y.event.n) qsort(y.event.v, y.event.n, sizeof *y.event.v, by_difference);
   if (y.kernel.n) qsort(y.kernel.v, y.kernel.n, sizeof *y.kernel.v, by_total);

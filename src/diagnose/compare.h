@@ -77,6 +77,12 @@ typedef struct {
   u64 count;
   i64 total_ps;
 } compare_kernel;
+// Instructions of a stage whose start and end are known on both sides; the median of their errors, of the measured step.
+typedef struct {
+  u32 stage;
+  u64 instructions, paired; // measured; of them also predicted
+  double median;
+} compare_stage;
 typedef struct {
   u32 n; // ranks that were recorded
   compare_rank *rank;
@@ -94,6 +100,10 @@ typedef struct {
   const compare_event *event; // the largest difference of time first
   u32 nplaces;                // only where both sides have Heddle's words
   const compare_place *place; // likewise
+  u64 instructions, paired;   // likewise; of all stages
+  double activity;            // mean error of starts and ends of those that are paired, of the measured step
+  u32 nstages;
+  const compare_stage *stage; // with any that are paired
   u32 nkernels;
   const compare_kernel *kernel; // of no class, the longest first
   u32 lone, comms;              // communications without all of their members, of all
@@ -102,6 +112,7 @@ typedef struct {
 // Does the slice belong to the step that is told? By its step where that is said, else by when it starts.
 bool compare_in_step(const job_compare *o, u32 side, const compare_slice *s);
 void compare_places(const ctx *c, arena *a, job_compare *o); // of such slices (compare_places.c)
+void compare_activity(arena *a, job_compare *o);             // likewise (compare_activity.c)
 
 struct sim_result;
 // What is predicted: a result with a timeline. steps: as of steps_choose. False and diagnostics: a file cannot be used,

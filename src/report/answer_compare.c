@@ -49,6 +49,25 @@ static void put_step(report *r, arena *a, const job_compare *d, const prediction
   report_fact(r, "lone", NULL, cell_i(CELL_INT, d->lone));
 }
 
+// By how much instructions start and end earlier or later than predicted.
+static void put_activity(report *r, arena *a, const job_compare *d) {
+  double worst = 0;
+  for (u32 k = 0; k < d->nstages; k++) worst = MAX(worst, d->stage[k].median);
+  const cell mean = d->paired ? cell_x(CELL_SHARE, d->activity) : cell_none(),
+             median = d->paired ? cell_x(CELL_SHARE, worst) : cell_none();
+  report_fact(r, "paired", NULL, cell_i(CELL_INT, (i64)d->paired));
+  report_fact(r, "instructions_measured", NULL, cell_i(CELL_INT, (i64)d->instructions));
+  report_fact(r, "activity", NULL, mean), report_fact(r, "activity_median", NULL, median);
+  if (!d->paired) return;
+  strbuf b = {.a = a};
+  sb_fmt(&b, "%llu of %llu instructions start and end ", (unsigned long long)d->paired,
+         (unsigned long long)d->instructions);
+  cell_print(&mean, &b), sb_put(&b, " of the step away from the prediction, on average; median ");
+  if (d->nstages > 1) sb_put(&b, "of the worst stage ");
+  cell_print(&median, &b);
+  report_line(r, "activity", "%s", sb_str(&b));
+}
+
 // Means over ranks, rounded so that they still add up.
 typedef struct {
   i64 sum[2], told[2];
@@ -192,6 +211,7 @@ bool answer_compare(report *r, ctx *c, arena *a, const trace_ask *q) {
   if (!job_compare_of(j, q->predicted->s, q->steps, a, &d)) return false;
   if (q->timeline && !compare_timeline(c, a, &d, q->timeline)) return false;
   put_step(r, a, &d, q->predicted);
+  put_activity(r, a, &d);
   put_rows(r, &d);
   put_ranks(r, a, &d);
   put_events(r, &d, q->top ? q->top : TOP);

@@ -81,10 +81,40 @@ TEST(compare_with_itself_has_no_gap_in_any_row) {
       for (u32 k = 0; k < d.nevents; k++)
         CHECK(d.event[k].count[0] == d.event[k].count[1] && d.event[k].total_ps[0] == d.event[k].total_ps[1]);
       CHECK_EQ_I64(d.lone, 0);
+      CHECK_MSG(d.paired && d.paired == d.instructions && d.activity == 0, "%s: %llu of %llu, off by %g", strategies[s],
+                (unsigned long long)d.paired, (unsigned long long)d.instructions, d.activity);
       CHECK(d.row_ps[0][KERNEL_MATMUL] > 0 && !d.row_ps[0][KERNEL_OTHER]);
       unlink(path);
       done(&x);
     }
+}
+
+// Of a stage two adds, of which the second is 10 later and twice as long, and one that is not predicted; of another one a
+// neg of microbatch 1, 30 earlier, before it one of microbatch 0 that only one side has.
+TEST(compare_activity_is_the_mean_of_starts_and_ends) {
+  const sym add = {1}, neg = {2};
+  const u32 no = TRACE_NONE;
+  const compare_slice first[2][3] = {{{.start_ps = 1000, .end_ps = 1020, .name = add, .microbatch = no},
+                                      {.start_ps = 1050, .end_ps = 1090, .name = add, .microbatch = no},
+                                      {.start_ps = 1090, .end_ps = 1100, .name = neg, .microbatch = no}},
+                                     {{.start_ps = 0, .end_ps = 20, .name = add, .microbatch = no},
+                                      {.start_ps = 40, .end_ps = 60, .name = add, .microbatch = no}}},
+                      second[2][2] = {{{.start_ps = 1010, .end_ps = 1020, .name = neg, .microbatch = 0},
+                                       {.start_ps = 1020, .end_ps = 1040, .name = neg, .microbatch = 1}},
+                                      {{.start_ps = 50, .end_ps = 70, .name = neg, .microbatch = 1}}};
+  compare_rank rank[] = {{.n = {3, 2}, .slice = {first[0], first[1]}},
+                         {.stage = 1, .n = {2, 1}, .slice = {second[0], second[1]}}};
+  job_compare o = {.n = 2, .rank = rank, .step = TRACE_NONE, .step_ps = {200, 180}, .from_ps = {1000, 0}};
+  arena *a = arena_new();
+  compare_activity(a, &o);
+  CHECK_EQ_I64(o.instructions, 5);
+  CHECK_EQ_I64(o.paired, 3);
+  CHECK_CLOSE(o.activity, (0 + (10 + 30) / 2. + 30) / 3 / 200, 1e-12);
+  REQUIRE(o.nstages == 2);
+  CHECK_CLOSE(o.stage[0].median, 20. / 200, 1e-12); // the upper one of two
+  CHECK_CLOSE(o.stage[1].median, 30. / 200, 1e-12);
+  CHECK_EQ_I64(o.stage[1].paired, 1);
+  arena_free(a);
 }
 
 TEST(compare_with_slower_links_has_its_gap_in_communication) {

@@ -10,6 +10,7 @@ predicted  275.0 us
 gap        0
 ratio      1.00x
 step       no step before it was recorded, so it is compared with one step alone
+activity   110 of 110 instructions start and end 0.0 % of the step away from the prediction, on average; median of the worst stage 0.0 %
 
 of a rank                               measured  predicted  gap  of the gap
 computation            matmul           39.62 us   39.62 us    0
@@ -62,6 +63,7 @@ predicted  168.2 us
 gap        +286.0 us
 ratio      2.70x
 step       no step before it was recorded, so it is compared with one step alone
+activity   96 of 96 instructions start and end 7.3 % of the step away from the prediction, on average; median 1.0 %
 
 of a rank                             measured  predicted        gap  of the gap
 computation            matmul         33.76 us   33.76 us          0
@@ -113,6 +115,10 @@ $ heddle trace compare examples/traces/simulated/slow.json mlp-xs:layers=2 --bat
   "ratio": 2.700064143020607,
   "clocks_corrected_ps": 0,
   "lone": 0,
+  "paired": 96,
+  "instructions_measured": 96,
+  "activity": 0.07285256417327642,
+  "activity_median": 0.009686707787469186,
   "parts": [
     {"group": "computation", "part": "matmul", "measured_ps": 33764310, "predicted_ps": 33764310, "gap_ps": 0, "share": null},
     {"group": "computation", "part": "optimizer", "measured_ps": 17299128, "predicted_ps": 17299128, "gap_ps": 0, "share": null},
