@@ -2,21 +2,14 @@
 // measured one by one, and by the machine file of `heddle machines probe` alone. Small plans, one and two ranks.
 //
 // Wall clock, unlike other measurements: ranks wait for each other. What else runs on the machine counts.
-#include "bench.h"
-#include <stdio.h>
+#include "command.h"
 #include <unistd.h>
 
 typedef struct {
   const char *model, *strategy;
   u32 steps; // of a run; 0: STEPS
 } tried;
-// Steps of 20 to 200 ms on an idle machine; those of the second list take a few.
-#define MLP    "mlp-xs:layers=6,hidden=512 --batch 512"
-#define GPT    "gpt2:layers=4,hidden=256,heads=8,vocab=2048 --batch 8 --seq 64"
-#define BERT   "bert-base:layers=4,hidden=256,heads=8,vocab=2048 --batch 8 --seq 64"
-#define T5     "t5-small:layers=3,hidden=256,heads=8,vocab=2048 --batch 8 --seq 64"
-#define RESNET "resnet50 --batch 4 --seq 32"
-#define MOE    "moe-8x125m:layers=4,hidden=256,heads=8,vocab=2048,experts=4 --batch 8 --seq 32"
+// Steps of the second list take a few milliseconds.
 static const tried usual[] = {
     {MLP, "dp=1", 0},          {MLP, "dp=2", 0},
     {MLP, "tp=2", 0},          {MLP, "pp=2 mb=4", 0},
@@ -42,27 +35,7 @@ static const tried small[] = {
 enum { MOST = COUNT_OF(usual), ROUNDS = 3, STEPS = 20 };
 
 static char folder[] = "/tmp/heddle-predict-XXXXXX";
-
-// The number behind "key": in what a command prints; below 0: it failed.
-static double ask(const char *key, const char *fmt, ...) PRINTF_LIKE(2, 3);
-static double ask(const char *key, const char *fmt, ...) {
-  static char out[1 << 20];
-  char line[2048], word[64];
-  const char *program = getenv("HEDDLE");
-  va_list ap;
-  int n = snprintf(line, sizeof line, "%s ", program ? program : "build/heddle");
-  va_start(ap, fmt);
-  vsnprintf(line + n, sizeof line - (size_t)n, fmt, ap);
-  va_end(ap);
-  FILE *f = popen(line, "r");
-  if (!f) return -1;
-  const size_t got = fread(out, 1, sizeof out - 1, f);
-  out[got] = 0;
-  if (pclose(f)) return -1;
-  snprintf(word, sizeof word, "\"%s\":", key);
-  const char *at = strstr(out, word);
-  return at ? atof(at + strlen(word)) : -1;
-}
+static arena *bench_arena;
 
 static double spearman(const double *x, const double *y, u32 n) {
   double sum = 0;
@@ -79,12 +52,10 @@ static double spearman(const double *x, const double *y, u32 n) {
 
 // How far instructions start and end from where they are predicted, in % of the step: mean, and median of the worst stage.
 static void try_activity(const tried *t, double activity[2]) {
-  static const char *const keys[] = {"activity", "activity_median"};
-  for (u32 i = 0; i < 2; i++)
-    activity[i] =
-        100 * ask(keys[i],
-                  "compare %s --strategy '%s' --machine %s/here.yaml --profiles %s/0.db --steps %u --json",
-                  t->model, t->strategy, folder, folder, t->steps ? t->steps : STEPS);
+  const char *text =
+      answer("compare %s --strategy '%s' --machine %s/here.yaml --profiles %s/0.db --steps %u --json",
+             t->model, t->strategy, folder, folder, t->steps ? t->steps : STEPS);
+  activity[0] = 100 * number(text, "activity"), activity[1] = 100 * number(text, "activity_median");
 }
 
 // Rounds of measuring, predicting and running, each with a database of its own; of every column the fastest, as of all
@@ -92,21 +63,15 @@ static void try_activity(const tried *t, double activity[2]) {
 static bool try_plan(const tried *t, double ms[3], double activity[2]) {
   double took[3][ROUNDS];
   for (u32 k = 0; k < ROUNDS; k++) {
-    const char *const m = t->model, *const s = t->strategy;
-    if (ask("events", "profile %s --strategy '%s' --machine %s/here.yaml -o %s/%u.db --json", m, s, folder,
-            folder, k) < 0)
-      return false;
-    took[0][k] =
-        ask("time_ps", "sim %s --train --strategy '%s' --machine %s/here.yaml --profiles %s/%u.db --json", m,
-            s, folder, folder, k) *
-        1e-9;
-    took[1][k] =
-        ask("time_ps", "sim %s --train --strategy '%s' --machine %s/here.yaml --json", m, s, folder) * 1e-9;
-    took[2][k] = ask("step_ms", "run %s --strategy '%s' --machine %s/here.yaml --steps %u --json", m, s,
-                     folder, t->steps ? t->steps : STEPS);
-    if (!k) try_activity(t, activity);
-    ask("", "version >/dev/null; rm %s/%u.db", folder, k);
+    const char *const on =
+        arena_printf(bench_arena, "%s --strategy '%s' --machine %s/here.yaml", t->model, t->strategy, folder);
+    if (!answer("profile %s -o %s/%u.db --json", on, folder, k)) return false;
+    took[0][k] = number(answer("sim %s --train --profiles %s/%u.db --json", on, folder, k), "time_ps") * 1e-9;
+    took[1][k] = number(answer("sim %s --train --json", on), "time_ps") * 1e-9;
+    took[2][k] = number(answer("run %s --steps %u --json", on, t->steps ? t->steps : STEPS), "step_ms");
   }
+  try_activity(t, activity);
+  for (u32 k = 0; k < ROUNDS; k++) unlink(arena_printf(bench_arena, "%s/%u.db", folder, k));
   for (u32 i = 0; i < 3; i++) ms[i] = bench_fastest(took[i], ROUNDS);
   return ms[0] > 0 && ms[1] > 0 && ms[2] > 0;
 }
@@ -135,8 +100,9 @@ static u32 try_plans(const tried *plan, u32 plans, double of[3][MOST], double er
 
 int main(void) {
   double of[3][MOST], error[2], activity[2];
+  bench_arena = arena_new();
   if (!mkdtemp(folder)) return 1;
-  if (ask("", "machines probe -o %s/here.yaml && echo '\"\": 1'", folder) < 0) {
+  if (!answer("machines probe -o %s/here.yaml", folder)) {
     puts("predict: skipped, there is no MPI");
     return 0;
   }
