@@ -328,6 +328,7 @@ static void explain_misfit(const space *s, misfit why, const lay_split *x, const
       hint_pieces(s, axis, extent, ways);
     break;
   case NO_NEST:
+    assert(y); // the other axis
     diag(s->c, E_LAYOUT, at,
          "axes '%s' (%u at stride %lld) and '%s' (%u at stride %lld) overlap in dimension %u", other,
          s->axis[y->axis].size, (long long)y->stride, axis, size, (long long)x->stride, x->dim);
