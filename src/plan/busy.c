@@ -6,6 +6,8 @@ bool plan_busy(planner *pl, const plan *pn, cost_model *k, sim_busy *out) {
   arena *a = arena_new();
   fewer_layers few;
   plan_probed about;
+  planner *formed = planner_formed(pl, pn);
+  if (formed) pl = formed;
   const bool any = plan_fewer_layers(pl, pn, a, &few);
   const func_info *m = func_get(pl->src, pl->src->main);
   prog *probe = plan_probe(pl, pn, k, a, false, &about);

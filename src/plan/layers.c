@@ -296,6 +296,8 @@ static bool covers_main(const planner *pl, const plan *pn) {
 
 bool plan_fewer_layers(planner *pl, const plan *pn, arena *a, fewer_layers *out) {
   *out = (fewer_layers){0};
+  pl = planner_formed(pl, pn); // the plan's numbers of functions are of that form
+  if (!pl) return false;
   if (!pl->runs_known) find_runs(pl);
   pl->runs_known = true;
   if (!pl->runs.n || pn->batchnorm_groups || !covers_main(pl, pn) || splits_weights(pl, pn)) return false;

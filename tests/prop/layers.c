@@ -47,6 +47,7 @@ static strategy random_strategy(u64 *rng, bool train) {
   if (train) s.recompute.n = pick(rng, 3);
   if (s.tp.n > 1) s.sp.n = pick(rng, 2), s.tables.n = pick(rng, 2);
   if (train) s.grads.n = pick(rng, 2);
+  if (!pick(rng, 4)) s.coshard.n = 2;
   return s;
 }
 
