@@ -125,6 +125,15 @@ bool sum_shrinks(planner *pl, func fn, value v, i64 than) {
   }
 }
 
+bool sum_moves(planner *pl, func fn, value v, i64 than) {
+  const func_info *f = func_get(planner_source(pl), fn);
+  u32 at, as;
+  if (sum_shrinks(pl, fn, v, than)) return true;
+  if (!only_reader(f, v, &at, &as)) return false;
+  const instr *in = &f->body.v[at];
+  return in->flags & INSTR_BACKWARD && (in->op == OP_add || in->op == OP_accumulate);
+}
+
 static bool is_weight(const func_info *f, value v) {
   return v <= f->nparams && f->params.v[v - 1].r == ROLE_WEIGHT;
 }

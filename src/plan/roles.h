@@ -25,6 +25,8 @@ bool sum_gains(const op_row *row, char lin, u32 joint, u32 nuses, i64 from, i64 
 // Does all that becomes of v, a value of a function of the source, get smaller first: moved elements of it, in callees too,
 // go into one result with fewer elements that is linear in them?
 bool sum_shrinks(planner *pl, func fn, value v, i64 than);
+// ... or is it added to another value of the backward, with which it may be summed at once?
+bool sum_moves(planner *pl, func fn, value v, i64 than);
 // Is this instruction the end of a branch, a product with a weight and its bias, that the next one adds to
 // another branch (attention and feed-forward side by side)? nuses: per value, how many read it.
 bool meets_branch(const func_info *f, const u32 *nuses, u32 index);

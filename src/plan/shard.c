@@ -133,7 +133,7 @@ static u32 roles_from_partials(sharding *s, const instr *in, const law *l, const
                         sum_gains(row, lin, joint, s->nuses[opd_of(f, in, k)], from, to) ||
                         is_summed_later(s, in, ax, from, to) ||
                         (in->op == OP_transpose && s->nuses[opd_of(f, in, k)] == 1 &&
-                         sum_shrinks(s->x->pl, s->src, in->res, from));
+                         sum_moves(s->x->pl, s->src, in->res, from));
       if (gain) r[nr++] = (axis_role){ax, RED_SUM, {.letter = PASS}};
     }
   }
