@@ -401,8 +401,7 @@ static void put_needs(strbuf *to, arena *a, choice_id id, u64 needs) {
   if (needs & CHOICE_TRAINING) sb_put(&b, "training");
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     if (needs >> k & 1) sb_fmt(&b, "%s%s > 1", b.n ? " and " : "", rows[k].name);
-    if (rows_on[id] >> k & 1)
-      sb_fmt(&b, "%s%s", b.n ? " and " : "", choice_on(a, (choice_id)k));
+    if (rows_on[id] >> k & 1) sb_fmt(&b, "%s%s", b.n ? " and " : "", choice_on(a, (choice_id)k));
   }
   if (needs & CHOICE_SEVERAL) sb_fmt(&b, "%sdp > 1 or replicas", b.n ? " and " : "");
   if (needs & CHOICE_GROUPED) sb_fmt(&b, "%sa schedule with groups", b.n ? " and " : "");

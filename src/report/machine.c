@@ -38,8 +38,8 @@ void report_machine(report *r, arena *a, const machine *m) {
     report_row(r, (cell[]){cell_i(CELL_INT, k->count), cell_i(CELL_INT, k->ndevs), cell_text(link),
                            rate(CELL_RATE, many ? k->inside.bw : 0), rate(CELL_RATE, host ? k->host.bw : 0),
                            k->host_bytes ? cell_i(CELL_BYTES, k->host_bytes) : cell_none(),
-                           rate(CELL_RATE, k->host_mem_bw),
-                           cell_i(CELL_INT, k->nics), rate(CELL_RATE, k->nics ? k->nic_bw : 0)});
+                           rate(CELL_RATE, k->host_mem_bw), cell_i(CELL_INT, k->nics),
+                           rate(CELL_RATE, k->nics ? k->nic_bw : 0)});
   }
   report_gap(r);
   report_table(r, "devices", devices, COUNT_OF(devices));

@@ -81,8 +81,8 @@ TEST(compare_with_itself_has_no_gap_in_any_row) {
       for (u32 k = 0; k < d.nevents; k++)
         CHECK(d.event[k].count[0] == d.event[k].count[1] && d.event[k].total_ps[0] == d.event[k].total_ps[1]);
       CHECK_EQ_I64(d.lone, 0);
-      CHECK_MSG(d.paired && d.paired == d.instructions && d.activity == 0, "%s: %llu of %llu, off by %g", strategies[s],
-                (unsigned long long)d.paired, (unsigned long long)d.instructions, d.activity);
+      CHECK_MSG(d.paired && d.paired == d.instructions && d.activity == 0, "%s: %llu of %llu, off by %g",
+                strategies[s], (unsigned long long)d.paired, (unsigned long long)d.instructions, d.activity);
       CHECK(d.row_ps[0][KERNEL_MATMUL] > 0 && !d.row_ps[0][KERNEL_OTHER]);
       unlink(path);
       done(&x);

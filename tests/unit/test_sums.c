@@ -60,10 +60,9 @@ static i64 summed_in(const prog *p, func fn) {
 // there are: tables of relative positions, whose gradients come out of far larger ones, as the others, and what is used
 // transposed as well.
 TEST(sums_are_of_each_parameter_once) {
-  static const char *const models[] = {"t5-small:layers=2,hidden=32,heads=4,vocab=64",
-                                       "swin-t:layers=8,hidden=24",
-                                       "gpt2:layers=2,hidden=32,heads=4,vocab=64,positions=16",
-                                       "tests/transposed.heddle"};
+  static const char *const models[] = {
+      "t5-small:layers=2,hidden=32,heads=4,vocab=64", "swin-t:layers=8,hidden=24",
+      "gpt2:layers=2,hidden=32,heads=4,vocab=64,positions=16", "tests/transposed.heddle"};
   for (u32 i = 0; i < COUNT_OF(models); i++)
     for (u32 mb = 1; mb <= 2; mb++) {
       const hybrid_opts h = {
