@@ -151,6 +151,7 @@ static void set_caps(lists *l, const synth *x) {
     l->most[k] = any ? x->micro : (u32)MIN(x->limit / each, x->micro);
     l->depth[k] = (u32)MIN(inside[k] / period + 1, x->micro);
   }
+  assert(x->nparts);
   for (u32 k = 0; k < x->nparts; k++) sum += x->part[k].dur;
   l->mean = sum / x->nparts;
 }
