@@ -41,6 +41,13 @@ typedef struct {
   // Rows.
   void (*softmax)(opcode op, void *y, const void *x, i64 n);
   void (*softmax_dx)(void *dx, const void *dy, const void *y, i64 n);
+  // Attention, a stretch of a row of scores: x = a x + bias, and `value` where the mask is 0 (NULL: none). The exponentials
+  // of x less the largest so far, in place, added to *sum: returned is what all before is multiplied by. dx = p (dp - dot)
+  // in dp, of p = exp(x - lse), in x.
+  void (*attend_scores)(void *x, i64 n, double a, const void *bias, i64 sb);
+  void (*attend_mask)(void *x, i64 n, const u8 *mask, i64 sm, double value);
+  double (*attend_exp)(void *x, i64 n, double *top, double *sum);
+  void (*attend_dx)(void *x, void *dp, i64 n, double lse, double dot);
   double (*log_sum_exp)(const void *x, i64 n);
   double (*sum_exp)(const void *x, double top, i64 n);                            // of x - top
   void (*xent_dx)(void *dx, const void *x, double lse, double g, i64 hit, i64 n); // hit: the label, or -1

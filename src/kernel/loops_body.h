@@ -363,6 +363,40 @@ static void NAME(softmax_dx)(void *to, const void *dy_, const void *y_, i64 n) {
   for (i64 i = 0; i < n; i++) dx[i] = y[i] * (dy[i] - dot);
 }
 
+static void NAME(attend_scores)(void *x_, i64 n, double a_, const void *bias_, i64 sb) {
+  REAL *x = x_, a = (REAL)a_;
+  const REAL *bias = bias_;
+  if (!bias)
+    for (i64 i = 0; i < n; i++) x[i] *= a;
+  else if (sb == 1)
+    for (i64 i = 0; i < n; i++) x[i] = a * x[i] + bias[i];
+  else
+    for (i64 i = 0; i < n; i++) x[i] = a * x[i] + bias[i * sb];
+}
+
+static void NAME(attend_mask)(void *x_, i64 n, const u8 *mask, i64 sm, double value_) {
+  REAL *x = x_, value = (REAL)value_;
+  for (i64 i = 0; i < n; i++)
+    if (!mask[i * sm]) x[i] = value;
+}
+
+static double NAME(attend_exp)(void *x_, i64 n, double *top, double *sum) {
+  REAL *x = x_;
+  const double here = NAME(largest)(x, n), most = here > *top || here != here ? here : *top;
+  const double less = most == -INFINITY ? 0 : most; // so far all are masked
+  const double before = *top == -INFINITY ? 0 : (double)NAME(exp)((REAL)(*top - less));
+  NAME(exp_of)(x, x, (REAL)less, n);
+  *sum = *sum * before + NAME(sum)(x, n), *top = most;
+  return before;
+}
+
+static void NAME(attend_dx)(void *x_, void *dp_, i64 n, double lse_, double dot_) {
+  REAL *x = x_, *dp = dp_;
+  const REAL lse = (REAL)lse_, dot = (REAL)dot_;
+  NAME(exp_of)(x, x, lse, n);
+  for (i64 i = 0; i < n; i++) dp[i] = x[i] * (dp[i] - dot);
+}
+
 static void NAME(xent_dx)(void *to, const void *x_, double lse, double g, i64 hit, i64 n) {
   const REAL *x = x_, l = (REAL)lse, k = (REAL)g;
   REAL *dx = to;
@@ -451,6 +485,10 @@ static const ker_loops NAME(loops) = {.unary = NAME(unary),
                                       .store = NAME(store),
                                       .softmax = NAME(softmax),
                                       .softmax_dx = NAME(softmax_dx),
+                                      .attend_scores = NAME(attend_scores),
+                                      .attend_mask = NAME(attend_mask),
+                                      .attend_exp = NAME(attend_exp),
+                                      .attend_dx = NAME(attend_dx),
                                       .log_sum_exp = NAME(log_sum_exp),
                                       .sum_exp = NAME(sum_exp),
                                       .xent_dx = NAME(xent_dx),

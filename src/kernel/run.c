@@ -17,7 +17,7 @@ enum {
   KER_opaque = KER_ELSEWHERE
 };
 
-typedef enum { AS_IS, AS_WIDE, AS_REAL } form; // columns of kernels.def
+typedef enum { AS_IS, AS_WIDE, AS_REAL, AS_FLOATS } form; // columns of kernels.def
 
 static const struct {
   bool (*fn)(run *);
@@ -136,7 +136,9 @@ static dtype real_of(const ker_args *k) {
 }
 
 static bool fits(const run *r, form f, const ker_tensor *t) {
-  return f == AS_IS || dtype_bytes(t->t) == 8 || (f == AS_REAL && is_float(t) && r->real == DT_F32);
+  if (f == AS_FLOATS && !is_float(t)) return true;
+  const bool real = f == AS_REAL || f == AS_FLOATS;
+  return f == AS_IS || dtype_bytes(t->t) == 8 || (real && is_float(t) && r->real == DT_F32);
 }
 
 // Operands as the kernel wants them; the same operand twice is widened twice, which is rare.
@@ -179,7 +181,7 @@ bool kernel_run(ctx *c, const ker_args *k, loc where) {
            .blob = k->blob,
            .threads = k->threads,
            .step = k->step,
-           .real = kernels[id].opd == AS_REAL || kernels[id].res == AS_REAL ? real_of(k) : DT_F64};
+           .real = kernels[id].opd >= AS_REAL || kernels[id].res == AS_REAL ? real_of(k) : DT_F64};
   r.v = ker_loops_of(r.real);
   r.opd = operands(&r, k, kernels[id].opd);
   r.res = arena_dup(a, k->res, sizeof *k->res * k->nres);

@@ -27,7 +27,7 @@ typedef struct {
 } text_term;
 
 // Tokens of a dtype rule: a capital letter is a variable of a class, the rest are exact. See ops.def.
-enum { TY_ATTR = 1, TY_EACH = 2, TY_EXACT = 128 };
+enum { TY_ATTR = 1, TY_EACH = 2, TY_WIDE = 3, TY_EXACT = 128 };
 enum { USE_NO, USE_OPTIONAL, USE_REQUIRED };
 
 typedef struct {
@@ -55,6 +55,7 @@ bool attr_spec_next(const char **text, attr_spec *out);
 const char *attr_doc(attr_key k);
 const char *attr_kind_name(attr_kind k); // "a list of integers"
 
+double attention_flops(opcode op, const law *l); // attention.c: of its gradients, too
 double op_own_flops(const op_own *o, attrs at, const law *l); // that has a function for them
 
 // ---- the workbench (law.c) -------------------------------------------------------------------------------

@@ -328,6 +328,8 @@ static bool types(law_job *j, const row_code *rc, shape *res) {
       res[r].t = attr_get(j->at, A_dtype)->u.t;
     else if (token == TY_EACH)
       res[r].t = j->opd[r].t;
+    else if (token == TY_WIDE)
+      res[r].t = dtype_bytes(j->opd[0].t) < 4 ? DT_F32 : j->opd[0].t;
     else if (token & TY_EXACT)
       res[r].t = (dtype)(token & ~TY_EXACT);
     else
@@ -486,5 +488,6 @@ double law_points(const law *l) {
 
 double op_flops(opcode op, attrs at, const law *l) {
   const op_row *row = op_row_of(op);
+  if (op == OP_attention || op == OP_attention_dx || op == OP_attention_db) return attention_flops(op, l);
   return row->own && row->own->flops ? op_own_flops(row->own, at, l) : row->flops * law_points(l);
 }

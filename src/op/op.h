@@ -166,6 +166,15 @@ double op_flops(opcode op, attrs at, const law *l);
 // at least): with operands of these extents its law has the same letters. In `a`.
 attrs law_rescale(arena *a, opcode op, attrs at, const law *l, const i64 *extent);
 
+// ---- attention (attention.c): its law as text, "bshd,bthd,bthe,hst->bshe", taken apart ---------------------
+enum { ATTENTION_OPDS = 5 };
+typedef struct {
+  u32 nopd; // 3 to 5: q, k, v, and what is added to scores, a mask, or both
+  char opd[ATTENTION_OPDS][DIMS_MAX + 1], y[DIMS_MAX + 1], rows[DIMS_MAX + 1]; // rows: of y without `wide`
+  char key, deep, wide; // the letters of keys; summed over between q and k; that v brings to y
+} attention_law;
+const char *attention_read(const char *text, attention_law *l); // NULL, or what is wrong with it
+
 // ---- sharding patterns (pattern.c) -----------------------------------------------------------------------
 // A pattern is one way to split an application over one axis: a letter that is split, and what that makes of
 // the tensors that a rank holds.

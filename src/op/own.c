@@ -172,7 +172,7 @@ static bool check_types(const registering *r, const row_code *rc, const char *ty
     const u8 t = rc->type[k];
     bool bound = t & TY_EXACT || k < rc->type_opd;
     for (u32 j = 0; j < rc->type_opd && !bound; j++) bound = rc->type[j] == t;
-    if (t == TY_ATTR || t == TY_EACH)
+    if (t == TY_ATTR || t == TY_EACH || t == TY_WIDE)
       return wrong_at(r, "types", types, types, "attr and each are for rows of Heddle's table");
     if (!bound)
       return wrong_at(r, "types", types, strrchr(types, t), "no operand has the type %c of a result", t);

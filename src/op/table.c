@@ -77,6 +77,7 @@ static bool type_token(const char *s, size_t n, u8 *out) {
   if (n == 1 && strchr("TUVFGHNMIJL", *s)) return *out = (u8)*s, true;
   if (n == 4 && !memcmp(s, "attr", 4)) return *out = TY_ATTR, true;
   if (n == 4 && !memcmp(s, "each", 4)) return *out = TY_EACH, true;
+  if (n == 4 && !memcmp(s, "wide", 4)) return *out = TY_WIDE, true;
   const dtype t = dtype_find(s, n);
   *out = (u8)(TY_EXACT | t);
   return t != DT_NONE;

@@ -284,3 +284,18 @@ void grad_moe_combine(rule *r) {
   value weight = build(r->b, OP_moe_dispatch, (value[]){ws, to}, 2, at, 2);
   r->dx[0] = mul(r, build(r->b, OP_moe_dispatch, (value[]){DY, slots}, 2, at, 2), weight);
 }
+
+// ---- attention -------------------------------------------------------------------------------------------
+// From the result and the log-sum-exp of each row of scores, which is no float that anything else reads.
+void grad_attention(rule *r) {
+  value x[3 + ATTENTION_OPDS] = {DY, Y, Y + 1};
+  if (r->dy[1]) {
+    grad_refuse(r, "a gradient through its log-sum-exp");
+    return;
+  }
+  for (u32 k = 0; k < r->nopd; k++) x[3 + k] = r->x[k];
+  const bool bias = r->nopd > 3 && dtype_kind_of(shape_of(r, r->x[3]).t) == DK_FLOAT && r->want[3];
+  const value g = r->want[0] || r->want[1] || r->want[2] ? rule_same(r, OP_attention_dx, x, 3 + r->nopd) : 0;
+  for (u32 k = 0; k < 3 && g; k++) r->dx[k] = g + k;
+  if (bias) r->dx[3] = rule_same(r, OP_attention_db, x, 3 + r->nopd);
+}

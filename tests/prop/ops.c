@@ -65,6 +65,15 @@ static const example examples[] = {
     {"iota", "", "dtype=i64 shape=6,4 axis=1 alpha=3 beta=2"}, {"random", "", "dtype=f64 shape=6,4 seed=7 mode=normal"},
     {"softmax", "4,6", ""}, {"softmax", "4,6,3", "axis=1"}, {"log_softmax", "4,6", ""}, {"hardmax", "4,6", ""},
     {"softmax_dx", "2,3 2,3", "axis=0"},
+    {"attention", "2,4,3,5 2,6,3,5 2,6,3,7", "law=bshd,bthd,bthe->bshe alpha=0.3"},
+    {"attention", "2,4,3,2,5 2,6,3,5 2,6,3,7", "law=bsgrd,btgd,btge->bsgre causal=s"},
+    {"attention", "2,3,4,5 2,3,5,4 2,3,4,5 bool:4,1,4", "law=bhsd,bhdt,bhte,sbt->bhse value=-0.5"},
+    {"attention", "4,5 2,6,5 2,6,5 2,4,6 bool:1,6", "law=sd,btd,bte,bst,st->bse causal=s value=0.25"},
+    {"attention_dx", "2,4,3,7 2,4,3,7 2,4,3 2,4,3,5 2,6,3,5 2,6,3,7", "law=bshd,bthd,bthe->bshe alpha=0.3"},
+    {"attention_dx", "2,4,3,2,7 2,4,3,2,7 2,4,3,2 2,4,3,2,5 2,6,3,5 2,6,3,7", "law=bsgrd,btgd,btge->bsgre causal=s"},
+    {"attention_dx", "2,4,5 2,4,5 2,4 4,5 2,6,5 2,6,5 2,4,6 bool:1,6", "law=sd,btd,bte,bst,st->bse causal=s value=0.25"},
+    {"attention_db", "2,4,3,7 2,4,3,7 2,4,3 2,4,3,5 2,6,3,5 2,6,3,7 3,4,6", "law=bshd,bthd,bthe,hst->bshe alpha=0.3"},
+    {"attention_db", "2,4,5 2,4,5 2,4 4,5 2,6,5 2,6,5 2,1,6 bool:4,6", "law=sd,btd,bte,bst,st->bse value=0.25"},
     {"layernorm", "2,3,8 8 8", ""}, {"layernorm_dx", "4,8 4,8 8", ""}, {"layernorm_dg", "2,3,8 2,3,8", ""},
     {"rmsnorm", "2,3,8 3,8", "axis=1"}, {"rmsnorm_dx", "4,8 4,8 8", ""}, {"rmsnorm_dg", "4,8 4,8", ""},
     {"batchnorm", "2,3,5,5 3 3 3 3", ""}, {"batchnorm_train", "2,3,5 3 3", ""}, {"batchnorm_dx", "2,3,5 2,3,5 3", ""},
@@ -102,7 +111,7 @@ static i64 few(i64 n) { return (i64)(rng_next(&R) % (u64)n); }
 
 // ---- an application ------------------------------------------------------------------------------------
 
-enum { OPDS = 7, ATTRS = 10, LIST = 8 };
+enum { OPDS = 8, ATTRS = 10, LIST = 8 };
 typedef struct {
   opcode op;
   u32 nopd, nres;

@@ -49,6 +49,11 @@ static const example examples[] = {
     {"cumsum", "2,3", "axis=0", "Ab->Ab : f32[2,3]"},
     {"topk", "2,9", "k=4", "aB->aC,aC : f32[2,4] i64[2,4]"},
     {"softmax_dx", "2,3 2,3", "axis=0", "Ab,Ab->Ab : f32[2,3]"},
+    {"attention", "2,4,3,5 2,6,3,5 2,6,3,7", "law=bshd,bthd,bthe->bshe", "abcD,aEcD,aEcF->abcF,abc : f32[2,4,3,7] f32[2,4,3]"},
+    {"attention", "bf16:2,4,3,2,5 bf16:2,6,3,5 bf16:2,6,3,7 bf16:3,1,4,6 bool:4,6", "law=bsgrd,btgd,btge,grst,st->bsgre causal=s value=-9",
+     "abcdE,aFcE,aFcG,c1bF,bF->abcdG,abcd : bf16[2,4,3,2,7] f32[2,4,3,2]"},
+    {"attention_dx", "4,7 4,7 4 4,5 6,5 6,7", "law=sd,td,te->se", "aD,aD,a,aB,CB,CD->aB,CB,CD : f32[4,5] f32[6,5] f32[6,7]"},
+    {"attention_db", "4,7 4,7 4 4,5 6,5 6,7 4,6", "law=sd,td,te,st->se", "aD,aD,a,aB,CB,CD,aC->aC : f32[4,6]"},
     // reshape
     {"reshape", "4,5,3072", "shape=4,5,3,16,64", "ab(cde)->abcde : f32[4,5,3,16,64]"},
     {"reshape", "4,16,5,64", "shape=4,16,320", "abcd->ab(cd) : f32[4,16,320]"},
