@@ -54,6 +54,15 @@ typedef struct {
 } coshard_index;
 u32 pass_coshard_of(prog *p, arena *a, coshard_index **out); // what would be split. How many; in `a`
 
+// ---- attention (attention.c) --------------------------------------------------------------------------------
+// Where functions write attention as products, scales, masks and a softmax, one operator takes their place that keeps no
+// scores. Functions keep their ids, main the numbers of its instructions. False and a diagnostic at `where` (E_PLAN) if there
+// is none.
+typedef struct {
+  u32 fused, left; // products that read a softmax: replaced, and as they were
+} attention_count;
+bool pass_attention(prog *p, loc where, attention_count *out);
+
 // ---- host memory (offload.c, prefetch.c) ------------------------------------------------------------------
 // Parameters and results of f that are marked, tensors or tuples of them, lie in host memory from now on, for whoever
 // calls it: what instructions read of them is copied to the device just before, on stream `in`; what they make is copied

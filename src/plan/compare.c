@@ -275,7 +275,7 @@ static void count_updates(prog *p) {
   arena_free(a);
 }
 
-// from: of the program that the plan is held against: that of pl, or the same without parts of heads and hidden units.
+// from: of the program that the plan is held against: that of pl, or the same as the model writes it, without parts of heads and hidden units.
 static bool compare_plans(planner *from, planner *pl, const plan *pn, cost_model *k, const verify_opts *o,
                           arena *a, verify_report *r) {
   if (plan_update_group(pn)) from = pl; // on one device its stages run, too
@@ -423,6 +423,7 @@ static bool compare_smaller(planner *pl, const plan *pn, cost_model *k, const ve
   if (!src) return false;
   plan q = smaller_plan(pl, pn, a, planner_classes(pl), sh);
   q.batchnorm_groups = 0; // they are in the smaller program, and so may parts be
+  if (pl->fused) q.fused_attention = false;
   if (pl->coshard) q.coshard = 0;
   planner *small = planner_new(src);
   bool ok = compare_plans(small, small, &q, k, o, a, r);
@@ -476,12 +477,13 @@ static bool verify_under(planner *from, planner *pl, const plan *pn, cost_model 
   return false;
 }
 
-// The program in parts is made smaller as it is, without the model that it was made of. So of a smaller model the parts are held
-// against it by themselves, on one device.
+// The program in parts, or with attention that keeps no scores, is made smaller as it is, without the model that it was made of.
+// So of a smaller model that form is held against it by itself, on one device.
 static bool verify_parts(planner *pl, const plan *pn, const verify_opts *o, arena *a, verify_report *r) {
   plan one = *plan_single(a, pl->src, pn->train, &pn->optim);
   verify_report parts;
   one.batchnorm_groups = pn->batchnorm_groups, one.coshard = pn->coshard, one.coshard_at = pn->coshard_at;
+  one.fused_attention = pn->fused_attention, one.attention_at = pn->attention_at;
   if (!verify_under(pl, pl, &one, NULL, o, a, &parts)) return false;
   const double worst = MAX(r->worst, parts.worst);
   if (!parts.passed) *r = parts;
@@ -492,10 +494,11 @@ static bool verify_parts(planner *pl, const plan *pn, const verify_opts *o, aren
 bool plan_verify(planner *pl, const plan *pn, cost_model *k, const verify_opts *o, arena *a,
                  verify_report *r) {
   plan whole = *pn;
-  whole.coshard = 0;
+  const bool rewritten = pn->coshard > 1 || pn->fused_attention;
+  whole.coshard = 0, whole.fused_attention = false;
   planner *formed = planner_formed(pl, pn),
-          *model = pn->coshard > 1 && formed ? planner_formed(pl, &whole) : formed;
+          *model = rewritten && formed ? planner_formed(pl, &whole) : formed;
   if (!model || !verify_under(model, formed, pn, k, o, a, r)) return false;
-  const bool apart = pn->coshard > 1 && r->passed && (*r->shrunk || plan_update_group(pn));
+  const bool apart = rewritten && r->passed && (*r->shrunk || plan_update_group(pn));
   return !apart || verify_parts(model, pn, o, a, r);
 }

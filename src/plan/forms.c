@@ -1,5 +1,5 @@
 // forms.c - the source program in other forms: with batch normalisation over groups of the batch, with heads and
-// hidden units in parts, with instructions that the backward computes again, or with fewer layers (layers.c). One planner for every form.
+// hidden units in parts, with attention that keeps no scores, with instructions that the backward computes again, or with fewer layers (layers.c). One planner for every form.
 // Not here: which form a plan has (policy/batchnorm.c, policy/hybrid.c).
 //
 // Idea: the form changes laws of instructions, gradients or main, and with them classes and stage sources:
@@ -17,7 +17,8 @@ prog *planner_program(const planner *pl) {
 planner *planner_form(planner *pl, prog *p) {
   planner *made = planner_new(p);
   prog_free(p);
-  made->groups = pl->groups, made->coshard = pl->coshard, made->first_part = pl->first_part;
+  made->groups = pl->groups, made->fused = pl->fused;
+  made->coshard = pl->coshard, made->first_part = pl->first_part;
   return *vec_push(pl->a, &pl->forms) = made;
 }
 
@@ -50,6 +51,24 @@ static planner *planner_grouped(planner *pl, u32 groups, loc where) {
   }
   planner *made = planner_form(pl, p);
   made->groups = groups;
+  return made;
+}
+
+static prog *fused(prog *p, loc where) {
+  attention_count n;
+  if (pass_attention(p, where, &n)) return p;
+  prog_free(p);
+  return NULL;
+}
+
+static planner *planner_fused(planner *pl, bool asked, loc where) {
+  if (!asked || pl->fused) return pl;
+  for (u32 i = 0; i < pl->forms.n; i++)
+    if (pl->forms.v[i]->fused && pl->forms.v[i]->groups == pl->groups) return pl->forms.v[i];
+  prog *p = fused(planner_program(pl), where);
+  if (!p) return NULL;
+  planner *made = planner_form(pl, p);
+  made->fused = true;
   return made;
 }
 
@@ -95,13 +114,19 @@ u32 planner_coshard_of(planner *pl, const coshard_index **out) {
 
 planner *planner_formed(planner *pl, const plan *pn) {
   pl = planner_grouped(pl, pn->batchnorm_groups, pn->groups_at);
+  pl = pl ? planner_fused(pl, pn->fused_attention, pn->attention_at) : NULL;
   return pl ? planner_coshard(pl, pn->coshard, pn->coshard_at) : NULL;
 }
 
 const prog *plan_program(const prog *src, const plan *pn, prog **own) {
   u32 first;
-  *own = NULL;
-  return pn->coshard < 2 ? src : (*own = in_parts(src, pn->coshard, pn->coshard_at, &first));
+  *own = pn->fused_attention ? fused(prog_clone(src, src->c), pn->attention_at) : NULL;
+  if (pn->fused_attention && !*own) return NULL;
+  if (pn->coshard < 2) return *own ? *own : src;
+  prog *whole = *own;
+  *own = in_parts(whole ? whole : src, pn->coshard, pn->coshard_at, &first);
+  prog_free(whole);
+  return *own;
 }
 
 // ---- computed again -------------------------------------------------------------------------------------
@@ -117,7 +142,9 @@ planner *planner_marked(planner *pl, const plan *pn) {
   if (same_marks(pl, pn)) return pl;
   for (u32 i = 0; i < pl->forms.n; i++) {
     planner *x = pl->forms.v[i];
-    if (x->groups == pl->groups && x->coshard == pl->coshard && !x->periods && same_marks(x, pn)) return x;
+    if (x->groups == pl->groups && x->fused == pl->fused && x->coshard == pl->coshard && !x->periods &&
+        same_marks(x, pn))
+      return x;
   }
   prog *p = planner_program(pl);
   for (u32 f = 1; f < p->funcs.n; f++) // what the program itself had marked is the plan's choice

@@ -97,7 +97,7 @@ u64 plan_hash_unordered(const ctx *c, const plan *pn) {
   for (u32 i = 0; i < pn->nrecompute; i++)
     h = hash_step(hash_step(h, pn->recompute[i].fn.i), pn->recompute[i].instr);
   h = hash_step(hash_step(h, pn->train + 2 * pn->wide_gradients), pn->batchnorm_groups);
-  h = hash_step(h, pn->coshard);
+  h = hash_step(hash_step(h, pn->coshard), pn->fused_attention);
   h = hash_step(h, pn->offload | (u32)pn->prefetch << 8 | (u32)pn->host_update << 16);
   return pn->train ? hash_training(h, pn) : h;
 }

@@ -163,6 +163,7 @@ typedef struct {
   bool wide_gradients;  // those of f16 and bf16 weights are accumulated and summed in f32
   u32 batchnorm_groups; // parts of the batch, each normalised with its own statistics; 0: as the model says
   u32 coshard;          // parts in which heads and hidden units are computed (pass_coshard); 0, 1: in one
+  bool fused_attention; // scores are not kept (pass_attention)
   u8 offload;           // what lies in host memory: OFFLOAD_..., as bits, in the order of the choice's words
   u8 prefetch;          // of copies from there: steps that they run ahead of (pass_offload)
   bool host_update;     // with OFFLOAD_STATES: the host updates weights (pass_host_update)
@@ -177,7 +178,7 @@ typedef struct {
   sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
   const plan_task_graphs *task_graphs; // of a plan made from annotations; NULL: it was not
   const char *model; // what the model is called: plan_print writes its fingerprint; NULL: it does not
-  loc at, order_at, groups_at, coshard_at, offload_at, sum_at; // in the plan's text; 0 where a policy made it
+  loc at, order_at, groups_at, coshard_at, attention_at, offload_at, sum_at; // in the plan's text; 0 where a policy made it
   const loc *seq_at;                                           // per sequence; NULL where a policy made them
 } plan;
 
@@ -375,10 +376,10 @@ batchnorm_stats plan_batchnorm(const prog *src, const plan *pn);
 // Layers, calls of main, of every stage: "10x6/11/9", as `layers` of a strategy. In `a`; NULL: one stage, or
 // no layers.
 const char *plan_layers(arena *a, const prog *src, const plan *pn);
-// The planner of the program in the form that the plan asks for: with batch norm over so many parts of the batch
-// (pass_batchnorm), heads and hidden units in so many parts (pass_coshard); pl itself where it asks for neither.
-// Kept, and freed with pl. Plans are about it, applied and verified on it; policies must look at it. main is the
-// same. NULL and a diagnostic, at the plan's locations, if something does not divide.
+// The planner of the program in the form that the plan asks for: batch norm over so many parts of the batch (pass_batchnorm),
+// attention without scores (pass_attention), heads and hidden units in parts (pass_coshard); pl itself where it asks for none.
+// Kept, and freed with pl. Plans are about it, applied and verified on it; policies must look at it. main has the same
+// instructions. NULL and a diagnostic, at the plan's locations, if something does not divide or there is no such thing.
 planner *planner_formed(planner *pl, const plan *pn);
 // The program that the plan names instructions of: src, or a new one, which *own is then too. NULL and diagnostics.
 const prog *plan_program(const prog *src, const plan *pn, prog **own);

@@ -195,6 +195,7 @@ static void put_plan(const prog *src, const prog *model, const plan *pn, strbuf 
   if (pn->materialise) sb_fmt(b, "materialise: %s\n", plan_materialise_name[pn->materialise]);
   if (pn->wide_gradients) sb_put(b, "gradient-type: f32\n");
   if (pn->batchnorm_groups) sb_fmt(b, "batchnorm-groups: %u\n", pn->batchnorm_groups);
+  if (pn->fused_attention) sb_put(b, "attention: fused\n");
   if (pn->coshard > 1) sb_fmt(b, "coshard: %u\n", pn->coshard);
   if (pn->offload) {
     const choice_value what = {.n = pn->offload};

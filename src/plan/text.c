@@ -623,11 +623,16 @@ static void read_offload(reader *r, const ynode *top) {
 }
 
 // Instructions are named as they are in the form that the plan asks for.
-static bool read_coshard(reader *r, const ynode *top, prog **own) {
-  const ynode *y = yaml_get(top, "coshard");
+static bool read_form(reader *r, const ynode *top, prog **own) {
+  const ynode *y = yaml_get(top, "coshard"), *attention = yaml_get(top, "attention");
+  choice_value how = {0};
   *own = NULL;
-  if (!y) return true;
-  r->pn->coshard = (u32)number(r, y, 1, OP_RES_MAX), r->pn->coshard_at = y->at;
+  if (attention && (attention->kind != Y_SCALAR ||
+                    !choice_read(CHOICE_attention, r->a, attention->str, strlen(attention->str), &how)))
+    bad(r, attention, "`attention` is scores or fused");
+  r->pn->fused_attention = choice_is(CHOICE_attention, how, "fused");
+  if (attention) r->pn->attention_at = attention->at;
+  if (y) r->pn->coshard = (u32)number(r, y, 1, OP_RES_MAX), r->pn->coshard_at = y->at;
   if (!r->failed) r->src = plan_program(r->src, r->pn, own);
   return !r->failed && r->src;
 }
@@ -670,12 +675,16 @@ static void read_sum_stream(reader *r, const ynode *y) {
 }
 
 plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const char *text, size_t n) {
-  static const char *const keys[] = {
-      "heddle-plan",    "name",        "model",         "train",         "axes",      "time",
-      "meshes",         "segments",    "replicas",      "trans",         "rest",      "batchnorm-groups",
-      "coshard",        "offload",     "prefetch",      "gradient-type", "recompute", "input-gradients",
-      "keep-gradients", "send-stream", "send-channels", "sum-stream",    "buffers",   "schedule",
-      "group",          "order",       "materialise",   "update",        NULL};
+  static const char *const keys[] = {"heddle-plan",     "name",           "model",
+                                     "train",           "axes",           "time",
+                                     "meshes",          "segments",       "replicas",
+                                     "trans",           "rest",           "batchnorm-groups",
+                                     "coshard",         "attention",      "offload",
+                                     "prefetch",        "gradient-type",  "recompute",
+                                     "input-gradients", "keep-gradients", "send-stream",
+                                     "send-channels",   "sum-stream",     "buffers",
+                                     "schedule",        "group",          "order",
+                                     "materialise",     "update",         NULL};
   reader r = {a, src, src->c, NEW(a, plan), false};
   const ynode *y = yaml_parse(src->c, a, file, text, n);
   if (!y) return NULL;
@@ -708,7 +717,7 @@ plan *plan_parse(arena *a, const prog *src, const char *model, sym file, const c
   const ynode *groups = yaml_get(y, "batchnorm-groups");
   if (groups) r.pn->batchnorm_groups = (u32)number(&r, groups, 1, 1 << 20), r.pn->groups_at = groups->at;
   prog *own;
-  const bool ok = read_coshard(&r, y, &own) && read_plan(&r, y);
+  const bool ok = read_form(&r, y, &own) && read_plan(&r, y);
   prog_free(own);
   return ok ? r.pn : NULL;
 }

@@ -161,7 +161,7 @@ bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what) {
         from |= scores[v];
         weight |= !fi->values.v[v].def && fi->params.v[v - 1].r == ROLE_WEIGHT;
       }
-      bool again = in->op != OP_call && ((gemm && !weight) || (!gemm && from));
+      bool again = in->op != OP_call && in->op != OP_attention && ((gemm && !weight) || (!gemm && from));
       for (u32 k = 0; k < in->nres; k++) scores[in->res + k] = again && !(gemm && from);
       if (again && in->nres)
         pn->recompute[pn->nrecompute].fn = (func){f}, pn->recompute[pn->nrecompute++].instr = i + 1;
@@ -337,6 +337,8 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   plan *pn = frame(a, planner_source(pl), o);
   pn->batchnorm_groups = policy_batchnorm(planner_batchnorm(pl), s);
   pn->coshard = policy_coshard_parts(s), pn->coshard_at = said_at(o, CHOICE_coshard);
+  pn->fused_attention = choice_is(CHOICE_attention, s->attention, "fused");
+  pn->attention_at = said_at(o, CHOICE_attention);
   if (!policy_coshard_fits(pl, s, pn->coshard_at)) return NULL;
   if (!policy_offload(planner_source(pl), pn, o)) return NULL;
   if (s->replicas.nparts) return policy_make_up(pl, a, pn, o) ? pn : NULL;
