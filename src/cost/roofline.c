@@ -20,8 +20,15 @@ u64 term_letters(const law_term *t, u32 n) {
   return set;
 }
 
+// Of a convolution: a window, whose extent is tied to that of what it slides over.
+static bool slides(const law *l) {
+  for (u32 i = 0; i < l->nletters; i++)
+    if (!(~l->letter[i].flags & (LAW_WHOLE | LAW_FIXED))) return true;
+  return false;
+}
+
 eff_kind work_of(const op_row *row, const law *l) {
-  if (row->flags & OPF_GEMM) return whole(l) ? EFF_CONV : EFF_GEMM;
+  if (row->flags & OPF_GEMM) return slides(l) ? EFF_CONV : EFF_GEMM;
   if (!row->flops) return EFF_MOVE;
   return whole(l) || (term_letters(l->opd, l->nopd) & ~term_letters(l->res, l->nres)) ? EFF_REDUCTION
                                                                                       : EFF_ELEMENTWISE;

@@ -22,6 +22,8 @@ static strategy random_strategy(u64 *rng, bool train) {
       continue;
     if (id == CHOICE_sync)
       s.of[i].n = hash_u64(*rng, 1) % 16 == 0; // from a number of its own
+    else if (id == CHOICE_attention)
+      s.of[i].n = hash_u64(*rng, 2) % 8 == 0; // likewise
     else if (id == CHOICE_coshard)             // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
     else if (id == CHOICE_offload) // inference has weights alone
@@ -137,6 +139,7 @@ TEST(plan_hash_tells_every_part) {
   TELLS(pn->nstorage[STORAGE_GRAD], 0);
   TELLS(pn->nrecompute, 1);
   TELLS(pn->coshard, 2);
+  TELLS(pn->fused_attention, true);
   TELLS(pn->offload, OFFLOAD_STATES);
   TELLS(pn->prefetch, 2);
   TELLS(pn->input_gradients, true);
