@@ -85,7 +85,7 @@ struct heddle_draft {
   heddle_program *p;
   const char *name;
   optim_opts optim;
-  bool train, failed, coshard, numbers; // numbers: operators are split by their numbers in functions
+  bool train, failed, rewritten, numbers; // numbers: operators are split by their numbers in functions
   strbuf axes, time, meshes, segments, trans, rest;
   VEC(place_tasks) place;
 };
@@ -229,7 +229,8 @@ bool heddle_draft_order(heddle_draft *d, uint32_t place, char kind, uint32_t seg
 static bool put_key(heddle_draft *d, const char *key, const char *text) {
   if (d->failed) return false;
   if (!key || !text || strchr(text, '\n')) return fail(d, "a key needs a value, on one line");
-  d->coshard |= !strcmp(key, "coshard") && strcmp(text, "1");
+  d->rewritten |=
+      (!strcmp(key, "coshard") && strcmp(text, "1")) || (!strcmp(key, "attention") && strcmp(text, "scores"));
   sb_fmt(&d->rest, "%s: %s\n", key, text);
   return true;
 }
@@ -260,10 +261,10 @@ static const char *text_of(heddle_draft *d) {
 
 static heddle_plan *plan_of(heddle_draft *d) {
   if (d->failed) return NULL;
-  if (d->coshard && d->numbers) {
-    fail(d,
-         "coshard rewrites the functions, so operators no longer have the numbers by which they are split");
-    diag_hint(d->o.s->c, "split inputs alone, leave out coshard, or take a strategy: coshard=2 tp=2");
+  if (d->rewritten && d->numbers) {
+    fail(d, "coshard and attention=fused rewrite the functions, so operators no longer have the numbers by "
+            "which they are split");
+    diag_hint(d->o.s->c, "split inputs alone, leave them out, or take a strategy: coshard=2 tp=2");
     return NULL;
   }
   const char *text = text_of(d);

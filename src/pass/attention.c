@@ -23,6 +23,7 @@ typedef struct { // a product of two, in letters
 typedef struct {
   u32 softmax, product; // instructions
   value q, k, v, bias[BIASES], mask;
+  value added, seen; // of bias and mask, where they are put
   u32 nbias;
   bool hidden; // the mask says what is masked, not what is seen
   char causal; // the letter of queries; 0: not causal
@@ -40,6 +41,7 @@ typedef struct {
   u32 *uses; // by value; of a returned one 2 at least
   match *at; // by instruction: the product that ends one
   bool *ends;
+  u32 *begins; // by instruction: 1 + the product that ends what has it as its softmax
   u32 fused, left;
 } finder;
 
@@ -116,8 +118,8 @@ static u32 counted_dim(const finder *x, value v) {
   return s->nd - 1 - (u32)(axis < 0 ? axis + s->nd : axis);
 }
 
-// The constant, true in its lower triangle of the last two dimensions and there alone.
-static bool is_triangle(const finder *x, value v) {
+// The constant that is `in_it` in the lower triangle of its last two dimensions and there alone.
+static bool is_triangle(const finder *x, value v, bool in_it) {
   const instr *in = def_of(x, v);
   const shape *s = shape_in(x, v);
   if (!in || in->op != OP_constant || s->t != DT_BOOL || s->nd < 2) return false;
@@ -126,7 +128,7 @@ static bool is_triangle(const finder *x, value v) {
   if (!d->bytes || shape_elems(s) != m * n) return false;
   for (i64 i = 0; i < m; i++)
     for (i64 j = 0; j < n; j++)
-      if ((((const u8 *)d->bytes)[i * n + j] != 0) != (j <= i)) return false;
+      if ((((const u8 *)d->bytes)[i * n + j] != 0) != ((j <= i) == in_it)) return false;
   return true;
 }
 
@@ -134,7 +136,7 @@ static bool is_triangle(const finder *x, value v) {
 static char causal_letter(const finder *x, const match *m, value mask, bool hidden) {
   const instr *in = def_of(x, mask);
   const u32 n = m->scores.n;
-  if (!hidden && is_triangle(x, mask) && m->scores.c[n - 1] == m->key) return m->scores.c[n - 2];
+  if (is_triangle(x, mask, !hidden) && m->scores.c[n - 1] == m->key) return m->scores.c[n - 2];
   if (!in || in->nopd != 2) return 0;
   u32 query, key;
   const value l = opd_of(x->f, in, 0), r = opd_of(x->f, in, 1);
@@ -233,7 +235,7 @@ static bool find_scores(const finder *x, const instr *softmax, match *m) {
 static void put_term(char *to, const term *t) { snprintf(to + strlen(to), DIMS_MAX + 2, "%s", t->c); }
 
 // Letters of what is added or masks: those of scores, from the last.
-static void put_beside(const finder *x, const match *m, value v, char *to) {
+static void put_letters(const finder *x, const match *m, value v, char *to) {
   const u32 nd = shape_in(x, v)->nd;
   snprintf(to + strlen(to), DIMS_MAX + 2, ",%s", m->scores.c + (m->scores.n - nd));
 }
@@ -261,8 +263,8 @@ static bool find_values(const finder *x, const instr *softmax, match *m) {
   value widest = m->nbias ? m->bias[0] : 0;
   for (u32 i = 1; i < m->nbias; i++)
     if (shape_in(x, m->bias[i])->nd > shape_in(x, widest)->nd) widest = m->bias[i];
-  if (widest) put_beside(x, m, widest, m->law);
-  if (m->masked && !m->causal) put_beside(x, m, m->mask, m->law);
+  if (widest) put_letters(x, m, widest, m->law);
+  if (m->masked && !m->causal) put_letters(x, m, m->mask, m->law);
   strcat(m->law, "->"), put_term(m->law, &k.y);
   attention_law l;
   return !attention_read(m->law, &l) && l.key == m->key;
@@ -275,17 +277,23 @@ static bool floats_alike(const finder *x, const match *m) {
   return ok;
 }
 
+static u32 instructions_beside(const match *m) {
+  return (m->nbias ? m->nbias - 1 : 0) + (m->masked && !m->causal && m->hidden);
+}
+
 static bool find_match(const finder *x, u32 softmax, u32 reader, match *m) {
   const instr *in = &x->f->body.v[softmax];
   *m = (match){.softmax = softmax, .product = reader, .alpha = 1};
   if (x->uses[in->res] != 1 || in->flags & INSTR_BACKWARD || !find_scores(x, in, m)) return false;
   if (m->masked) m->causal = causal_letter(x, m, m->mask, m->hidden);
-  return find_values(x, in, m) && floats_alike(x, m);
+  if (!find_values(x, in, m) || !floats_alike(x, m)) return false;
+  return x->f != func_get(x->p, x->p->main) || instructions_beside(m) <= 1; // in place of the softmax
 }
 
 static void find(finder *x) {
   const func_info *f = x->f;
   x->uses = ZNEWN(x->a, u32, f->values.n + 1);
+  x->begins = ZNEWN(x->a, u32, f->body.n + 1);
   x->ends = ZNEWN(x->a, bool, f->body.n + 1), x->at = NEWN(x->a, match, f->body.n + 1);
   for (u32 i = 0; i < f->body.n; i++)
     for (u32 k = 0; k < f->body.v[i].nopd; k++) x->uses[opd_of(f, &f->body.v[i], k)]++;
@@ -298,22 +306,30 @@ static void find(finder *x) {
       const instr *softmax = def_of(x, v);
       if (!softmax || softmax->op != OP_softmax || x->ends[i]) continue;
       x->ends[i] = find_match(x, val(f, v)->def - 1, i, &x->at[i]);
+      if (x->ends[i]) x->begins[val(f, v)->def - 1] = i + 1;
       *(x->ends[i] ? &x->fused : &x->left) += 1;
     }
   }
 }
 
 // ---- in their place --------------------------------------------------------------------------------------
+// In the place of the softmax: what is added as one value, and a mask of what is seen.
+static void put_beside_scores(builder *b, const finder *x, match *m, value *map) {
+  const instr *in = &x->f->body.v[m->softmax];
+  b->where = in->where, b->strm = in->strm, b->flags = in->flags, b->origin = 0;
+  for (u32 i = 0; i < m->nbias; i++)
+    m->added = i ? build2(b, OP_add, m->added, map[m->bias[i]]) : map[m->bias[i]];
+  if (m->masked && !m->causal) m->seen = m->hidden ? build1(b, OP_not, map[m->mask]) : map[m->mask];
+}
+
 static void put_attention(builder *b, const finder *x, const match *m, value *map) {
   const instr *in = &x->f->body.v[m->product];
   value opd[ATTENTION_OPDS] = {map[m->q], map[m->k], map[m->v]};
   u32 n = 3, na = 0;
   attr at[4];
   b->where = x->f->body.v[m->softmax].where, b->strm = in->strm, b->flags = in->flags, b->origin = 0;
-  for (u32 i = 0; i < m->nbias; i++)
-    opd[n] = i ? build2(b, OP_add, opd[n], map[m->bias[i]]) : map[m->bias[i]];
-  n += m->nbias > 0;
-  if (m->masked && !m->causal) opd[n++] = m->hidden ? build1(b, OP_not, map[m->mask]) : map[m->mask];
+  if (m->nbias) opd[n++] = m->added;
+  if (m->masked && !m->causal) opd[n++] = m->seen;
   const char causal[] = {m->causal, 0};
   if (m->alpha != 1) at[na++] = attr_f(A_alpha, m->alpha);
   if (m->causal) at[na++] = attr_s(A_causal, sym_of(x->p->c, causal));
@@ -359,9 +375,11 @@ static bool rewrite(finder *x, func f) {
   for (u32 k = 0; k < x->f->nparams; k++) map[k + 1] = pass_param_like(p, made, x->f, k);
   for (u32 i = 0; i < x->f->body.n && !b.failed; i++) {
     const instr *in = &x->f->body.v[i];
-    if (x->ends[i])
+    if (x->begins[i]) put_beside_scores(&b, x, &x->at[x->begins[i] - 1], map);
+    const bool instead = x->begins[i] && instructions_beside(&x->at[x->begins[i] - 1]);
+    if (x->ends[i]) {
       put_attention(&b, x, &x->at[i], map);
-    else if (stay || !goes(in, before, after)) {
+    } else if (stay ? !instead : !goes(in, before, after)) {
       emit_copy(&b, x->f, in, map);
       for (u32 r = 0; r < in->nres; r++) value_name(p, made, map[in->res + r], val(x->f, in->res + r)->name);
     }

@@ -627,6 +627,7 @@ static bool read_form(reader *r, const ynode *top, prog **own) {
   const ynode *y = yaml_get(top, "coshard"), *attention = yaml_get(top, "attention");
   choice_value how = {0};
   *own = NULL;
+  if (!y && !attention) return true;
   if (attention && (attention->kind != Y_SCALAR ||
                     !choice_read(CHOICE_attention, r->a, attention->str, strlen(attention->str), &how)))
     bad(r, attention, "`attention` is scores or fused");

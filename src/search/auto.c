@@ -237,7 +237,8 @@ static void find_candidates(finding *x, const search_result *all) {
   x->v = NEWN(x->a, candidate, all->npoints + 2);
   for (u32 k = 0; k < all->npoints; k++) {
     const strategy *s = &all->point[k].s;
-    if (s->tp.n < 2 || s->replicas.nparts || s->coshard.n > 1 || s->tp_stages.nparts) continue;
+    if (s->tp.n < 2 || s->replicas.nparts || s->coshard.n > 1 || s->attention.n || s->tp_stages.nparts)
+      continue;
     if (!is_promising(x, &all->point[k], &weights, have)) continue;
     candidate *c = &x->v[x->n];
     *c = (candidate){.s = without(s)};
@@ -255,7 +256,9 @@ static bool goes_with_auto(ctx *c, const search_opts *o) {
   static const choice_unfit unfit[] = {
       {CHOICE_replicas, NULL, plain, "replicas=none, or leave out --auto"},
       {CHOICE_tp_stages, NULL, plain, "tp.stages=equal, or leave out --auto"},
-      {CHOICE_coshard, NULL, "parts are cut before operators are split", "coshard=1, or leave out --auto"}};
+      {CHOICE_coshard, NULL, "parts are cut before operators are split", "coshard=1, or leave out --auto"},
+      {CHOICE_attention, NULL, "operators are split as the model has them",
+       "attention=scores, or leave out --auto"}};
   strategy s = strategy_default();
   for (u32 k = 0; k < COUNT_OF(unfit); k++) {
     const choice_set *said = &o->space.of[unfit[k].id];

@@ -101,7 +101,7 @@ TEST(draft_refuses_with_its_line) {
   CHECK(heddle_draft_trans(parts, &op, 1, 1, "dp") && heddle_draft_set(parts, "coshard", "2"));
   CHECK(!heddle_draft_plan(parts));
   REQUIRE(heddle_session_diagnostic(s, 0, &x));
-  CHECK(strstr(x.message, "coshard rewrites the functions"));
+  CHECK(strstr(x.message, "coshard and attention=fused rewrite the functions"));
 
   heddle_session_clear(s); // what is no task; and nothing after it
   CHECK(!heddle_draft_order(d, 0, 'X', 0, 0));

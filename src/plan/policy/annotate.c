@@ -616,6 +616,8 @@ static bool normalise(work *w, bool *changed) {
   const strategy s = strategy_of("dp=%u mb=%u", (u32)parts, K);
   planner *before = w->pl;
   w->pn->batchnorm_groups = policy_batchnorm(planner_batchnorm(w->pl), &s);
+  w->pn->fused_attention = choice_is(CHOICE_attention, w->s.attention, "fused");
+  w->pn->attention_at = w->o->said ? w->o->said->of[CHOICE_attention].at : (loc){0};
   w->pl = planner_formed(w->pl, w->pn);
   *changed = w->pl != before;
   return w->pl != NULL;
