@@ -14,11 +14,27 @@ prog *planner_program(const planner *pl) {
   return p;
 }
 
+// Where attention in main has become one operator, what computed scores keeps its number and is read by nobody: like
+// constants it is then in no stage.
+static void leave_out_unread(planner *pl) {
+  const func_info *m = func_get(pl->src, pl->src->main);
+  bool *read = ZNEWN(pl->a, bool, m->values.n);
+  for (u32 k = 0; k < m->rets.n; k++) read[m->rets.v[k]] = true;
+  for (u32 i = m->body.n; i-- > 0;) {
+    const instr *in = &m->body.v[i];
+    bool any = in->nres == 0;
+    for (u32 r = 0; r < in->nres; r++) any |= read[in->res + r];
+    for (u32 k = 0; k < in->nopd && any; k++) read[opd_of(m, in, k)] = true;
+    pl->cone[i] |= !any;
+  }
+}
+
 planner *planner_form(planner *pl, prog *p) {
   planner *made = planner_new(p);
   prog_free(p);
   made->groups = pl->groups, made->fused = pl->fused;
   made->coshard = pl->coshard, made->first_part = pl->first_part;
+  if (made->fused) leave_out_unread(made);
   return *vec_push(pl->a, &pl->forms) = made;
 }
 
@@ -69,6 +85,7 @@ static planner *planner_fused(planner *pl, bool asked, loc where) {
   if (!p) return NULL;
   planner *made = planner_form(pl, p);
   made->fused = true;
+  leave_out_unread(made);
   return made;
 }
 

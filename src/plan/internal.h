@@ -47,7 +47,7 @@ struct planner {
   bool idle_known;    // of marks
   const u32 *periods; // per run of the longer program: how many are left; NULL: all
   u32 nfuncs;         // functions of the program as it came
-  bool *cone;         // per instruction of main: depends on constants alone
+  bool *cone;         // per instruction of main: depends on constants alone, or is read by nobody (forms.c)
   u32 *last_use;      // per value of main: number of the last instruction using it (nbody+1: returned)
   VEC(struct {
     const sched_row *row;
