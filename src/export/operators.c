@@ -127,7 +127,12 @@ static void find_dims(writing *x) {
   const u32 nd = x->of->s.nd;
   const i64 *axes;
   d += 2;
-  if (!strcmp(d, "axis")) {
+  if (!strcmp(d, "causal")) {
+    const attr *a = attr_get(x->at, A_causal);
+    attention_law l;
+    if (a && !attention_read(sym_str(x->s->w->c, attr_get(x->at, A_law)->u.s), &l))
+      x->dim[x->ndims++] = (u32)(strchr(l.opd[0], sym_str(x->s->w->c, a->u.s)[0]) - l.opd[0]);
+  } else if (!strcmp(d, "axis")) {
     const char *said = in_row((opcode)x->i->op, "axis", 4);
     const i64 axis = attr_int(x->at, A_axis, said && *said == '=' ? strtol(said + 1, NULL, 10) : 0);
     if (nd) x->dim[x->ndims++] = (u32)(axis < 0 ? axis + nd : axis);

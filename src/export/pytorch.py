@@ -781,6 +781,96 @@ def groupnorm_dg(dy, x, groups, eps):
 
 
 # ---- losses
+class Attention:
+    """The law of an attention, "bshd,bthd,bthe->bshe", and its rows of scores in blocks: never are all scores in memory."""
+
+    block = 256
+
+    def __init__(self, law, q, k, beside, alpha, causal, value):
+        terms, self.y = law.replace(" ", "").split("->")
+        self.q, self.k, self.v, *self.beside = terms.split(",")
+        self.key = next(c for c in self.k if c in self.v and c not in self.q + self.y)
+        self.wide = next(c for c in self.v if c in self.y and c not in self.q + self.k)
+        self.rows = self.y.replace(self.wide, "")
+        self.scores = self.rows + self.key
+        self.size = dict(zip(self.q, q.shape)) | dict(zip(self.k, k.shape))
+        free = [c for c in self.q if c in self.rows and c not in self.k + self.v]
+        self.row = causal or max(free, key=self.size.get, default=None)  # None: rows are alone
+        self.options = q, k, beside, alpha, causal, value
+
+    def part(self, x, term, at):
+        """Of x the rows of a block."""
+        if not self.row or self.row not in term or x.shape[term.index(self.row)] == 1:
+            return x
+        dim = term.index(self.row)
+        return x.narrow(dim, at, min(self.block, x.shape[dim] - at))
+
+    def along(self, x, term):
+        """x with a dimension for every letter of scores, of extent 1 where it has none."""
+        letters = [c for c in self.scores if c in term]
+        x = x.permute([term.index(c) for c in letters])
+        return x.reshape([x.shape[letters.index(c)] if c in letters else 1 for c in self.scores])
+
+    def blocks(self):
+        """Of each block where its rows begin, scores, and which of them are masked."""
+        q, k, beside, alpha, causal, value = self.options
+        for at in range(0, self.size[self.row] if self.row else 1, self.block):
+            s = torch.einsum(f"{self.q},{self.k}->{self.scores}", self.part(q, self.q, at), k) * alpha
+            masked = torch.zeros((), dtype=torch.bool, device=s.device)
+            for x, term in zip(beside, self.beside):
+                x = self.along(self.part(x, term, at), term)
+                if x.dtype == torch.bool:
+                    masked = masked | ~x
+                else:
+                    s = s + x
+            if causal:
+                query = at + torch.arange(s.shape[self.scores.index(causal)], device=s.device)
+                later = torch.arange(self.size[self.key], device=s.device) > query.unsqueeze(1)
+                masked = masked | self.along(later, causal + self.key)
+            yield at, s.masked_fill(masked, -math.inf if value is None else value), masked
+
+    def gradients(self, dy, y, lse, v):
+        """Of each block where its rows begin, the softmax, and the gradient of its scores."""
+        for at, s, masked in self.blocks():
+            g = self.part(dy, self.y, at)
+            p = (s - self.part(lse, self.rows, at).unsqueeze(-1)).exp().to(dy.dtype)
+            dp = torch.einsum(f"{self.y},{self.v}->{self.scores}", g, v)
+            dot = torch.einsum(f"{self.y},{self.y}->{self.rows}", g, self.part(y, self.y, at))
+            yield at, g, p, (p * (dp - dot.unsqueeze(-1))).masked_fill(masked, 0)
+
+
+def attention(law, q, k, v, *beside, alpha=1.0, causal=None, value=None):
+    """softmax(alpha q k^T + bias) v, and the log-sum-exp of each row of scores."""
+    a, y, lse = Attention(law, q, k, beside, alpha, causal, value), [], []
+    for _, s, _ in a.blocks():
+        y.append(torch.einsum(f"{a.scores},{a.v}->{a.y}", F.softmax(s, -1), v))
+        lse.append(torch.logsumexp(s.float() if s.element_size() < 4 else s, -1))
+    if not a.row:
+        return y[0], lse[0]
+    return torch.cat(y, a.y.index(a.row)), torch.cat(lse, a.rows.index(a.row))
+
+
+def attention_dx(law, dy, y, lse, q, k, v, *beside, alpha=1.0, causal=None, value=None):
+    """Gradients of attention for q, k, v: scores are computed again."""
+    a = Attention(law, q, k, beside, alpha, causal, value)
+    dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    for at, g, p, ds in a.gradients(dy, y, lse, v):
+        a.part(dq, a.q, at).add_(torch.einsum(f"{a.scores},{a.k}->{a.q}", ds, k), alpha=alpha)
+        dk.add_(torch.einsum(f"{a.scores},{a.q}->{a.k}", ds, a.part(q, a.q, at)), alpha=alpha)
+        dv += torch.einsum(f"{a.scores},{a.y}->{a.v}", p, g)
+    return dq, dk, dv
+
+
+def attention_db(law, dy, y, lse, q, k, v, *beside, alpha=1.0, causal=None, value=None):
+    """Gradient of attention for what is added to scores."""
+    a = Attention(law, q, k, beside, alpha, causal, value)
+    db = torch.zeros_like(beside[0])
+    for at, _, _, ds in a.gradients(dy, y, lse, v):
+        to = a.along(a.part(db, a.beside[0], at), a.beside[0])
+        to += ds.sum([d for d, n in enumerate(to.shape) if n == 1], keepdim=True) if 1 in to.shape else ds
+    return db
+
+
 def cross_entropy(x, label, count, ignore=None, reduce="mean"):
     """-log softmax(x)[label] over the last dimension; count: labels that the mean is over, on all ranks."""
     ignored = -(2**62) if ignore is None else ignore

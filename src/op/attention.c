@@ -131,9 +131,10 @@ static bool read_law(law_job *j, letters *x, u32 first) {
   }
   const attr *causal = attr_get(j->at, A_causal);
   const char *letter = causal ? sym_str(j->c, causal->u.s) : "";
-  if (causal && (strlen(letter) != 1 || !in_term(x->l.rows, *letter)))
-    return law_fail(j, E_ATTR, "causal is \"%s\", a letter of queries is needed: one of %s", letter,
-                    x->l.rows);
+  if (causal && (strlen(letter) != 1 || !in_term(x->l.rows, *letter) || !in_term(x->l.opd[0], *letter) ||
+                 in_term(x->l.opd[1], *letter) || in_term(x->l.opd[2], *letter)))
+    return law_fail(j, E_ATTR, "causal is \"%s\", a letter of queries is needed: of q and y, not of k or v",
+                    letter);
   return true;
 }
 

@@ -267,7 +267,9 @@ static bool find_values(const finder *x, const instr *softmax, match *m) {
   if (m->masked && !m->causal) put_letters(x, m, m->mask, m->law);
   strcat(m->law, "->"), put_term(m->law, &k.y);
   attention_law l;
-  return !attention_read(m->law, &l) && l.key == m->key;
+  return !attention_read(m->law, &l) && l.key == m->key &&
+         (!m->causal ||
+          (strchr(l.opd[0], m->causal) && !strchr(l.opd[1], m->causal) && !strchr(l.opd[2], m->causal)));
 }
 
 static bool floats_alike(const finder *x, const match *m) {

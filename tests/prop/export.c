@@ -49,6 +49,8 @@ static const one all[] = {
     {GPT, 8, 8, "tp=2 pp=2 mb=2 tp.stages=2/1", "sgd", NULL},
     {GPT, 8, 8, "replicas=2x1+1x1 mb=2", "sgd", NULL},
     {GPT, 8, 8, "dp=2 coshard=2", "sgd", NULL},
+    {GPT, 8, 8, "dp=2 tp=2 sp attention=fused", "adam", NULL},
+    {"t5-small:layers=2,hidden=16,heads=2,ffn=32,vocab=32", 4, 8, "tp=2 mb=2 attention=fused", "sgd", NULL},
     {GPT, 8, 8, "pp=2 mb=4 schedule=dualpipe", "sgd", NULL},
     {GPT, 8, 8, "pp=2 mb=4 schedule=gems", "sgd", NULL},
     {GPT, 8, 8, "pp=2 mb=4 schedule=interlaced-block", "sgd", NULL},
@@ -180,6 +182,9 @@ static const struct {
               {OP_scatter_nd, "scatter=\"add\""},
               {OP_scatter_nd, "scatter=\"max\""},
               {OP_reverse, "axis=2"},
+              {OP_attention, "law=\"bshd,bthd,bthe->bshe\", alpha=0.2, causal=\"s\""},
+              {OP_attention, "law=\"bshd,bthd,bthe->bshe\", causal=\"s\", value=-0.5"},
+              {OP_attention_dx, "law=\"bshd,bthd,bthe->bshe\", alpha=0.2, causal=\"s\", value=-0.5"},
               {OP_hardmax, "axis=0"}};
 
 // One operator with its example, or with other attributes, as a program of one process; its inputs and its results.
