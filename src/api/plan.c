@@ -86,7 +86,9 @@ static heddle_plan *make(heddle_program *p, const char *line, const heddle_plan_
             strategy_settle(c, &said, program_batch(p->p), o->train, &h.s) && has_devices(c, o, &h.s) &&
             optimizer_read(c, &o->optimizer, &h.optim);
   b = checked(b, ok ? policy_hybrid(program_planner(p), b->o.a, &h) : NULL);
-  if (b) b->pn->model = p->name, program_tell_batchnorm(p, &said), tell_unused(p, b->pn, &h);
+  if (b)
+    b->pn->model = p->name, program_tell_batchnorm(p, &said), program_tell_attention(p, &said),
+    tell_unused(p, b->pn, &h);
   return b;
 }
 heddle_plan *heddle_plan_make(heddle_program *p, const char *line, const heddle_plan_options *o) {

@@ -56,6 +56,25 @@ void program_tell_batchnorm(const heddle_program *p, const strategy_set *said) {
        "bn=sync changes nothing: no batch norm of the model takes statistics over the batch");
 }
 
+void program_tell_attention(const heddle_program *p, const strategy_set *said) {
+  const choice_set *how = &said->of[CHOICE_attention];
+  ctx *c = p->p->c;
+  bool fused = how->all;
+  for (u32 k = 0; k < how->n; k++) fused |= choice_is(CHOICE_attention, how->v[k], "fused");
+  if (!fused) return;
+  const u32 before = diag_count(c);
+  prog *tmp = prog_clone(p->p, c);
+  attention_count n;
+  pass_attention(tmp, how->at, &n);
+  prog_free(tmp);
+  diag_truncate(c, before); // a plan says it
+  if (!n.fused || !n.left) return;
+  diag(c, W_IGNORED, how->at, "attention=fused: %u of %u products of a softmax keep scores", n.left,
+       n.fused + n.left);
+  diag_note(c, n.where,
+            "scores that are read elsewhere, or made in another way than by scales, a bias and a mask");
+}
+
 // Something to compute, and something to compute it on.
 bool program_has_work(const prog *p) {
   const func_info *m = func_get(p, p->main);

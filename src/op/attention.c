@@ -176,7 +176,16 @@ bool law_attention_db(law_job *j) {
 static const struct {
   opcode op;
   u32 deep, wide, each;
-} work[] = {{OP_attention, 1, 1, 5}, {OP_attention_dx, 3, 2, 8}, {OP_attention_db, 1, 1, 8}};
+  const char *text;
+} work[] = {{OP_attention, 1, 1, 5, "2 (d + e) + 5 for each score"},
+            {OP_attention_dx, 3, 2, 8, "6 d + 4 e + 8 for each score"},
+            {OP_attention_db, 1, 1, 8, "2 (d + e) + 8 for each score"}};
+
+const char *attention_flops_text(opcode op) {
+  for (u32 w = 0; w < COUNT_OF(work); w++)
+    if (work[w].op == op) return work[w].text;
+  return NULL;
+}
 
 double attention_flops(opcode op, const law *l) {
   u32 w = 0;

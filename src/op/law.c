@@ -488,6 +488,6 @@ double law_points(const law *l) {
 
 double op_flops(opcode op, attrs at, const law *l) {
   const op_row *row = op_row_of(op);
-  if (op == OP_attention || op == OP_attention_dx || op == OP_attention_db) return attention_flops(op, l);
+  if (attention_flops_text(op)) return attention_flops(op, l);
   return row->own && row->own->flops ? op_own_flops(row->own, at, l) : row->flops * law_points(l);
 }

@@ -336,6 +336,8 @@ void op_doc(opcode op, strbuf *b) {
   doc_attrs(r, b);
   if (r->own && r->own->flops)
     sb_put(b, "  flops       as its function says\n");
+  else if (attention_flops_text(op))
+    sb_fmt(b, "  flops       %s\n", attention_flops_text(op));
   else if (r->flops)
     sb_fmt(b, "  flops       %u per point of the iteration space\n", r->flops);
   static const struct {

@@ -42,7 +42,7 @@ typedef struct {
   match *at; // by instruction: the product that ends one
   bool *ends;
   u32 *begins; // by instruction: 1 + the product that ends what has it as its softmax
-  u32 fused, left;
+  attention_count n;
 } finder;
 
 static const instr *def_of(const finder *x, value v) {
@@ -309,7 +309,8 @@ static void find(finder *x) {
       if (!softmax || softmax->op != OP_softmax || x->ends[i]) continue;
       x->ends[i] = find_match(x, val(f, v)->def - 1, i, &x->at[i]);
       if (x->ends[i]) x->begins[val(f, v)->def - 1] = i + 1;
-      *(x->ends[i] ? &x->fused : &x->left) += 1;
+      if (!x->ends[i] && !x->n.left) x->n.where = in->where;
+      *(x->ends[i] ? &x->n.fused : &x->n.left) += 1;
     }
   }
 }
@@ -401,8 +402,9 @@ bool pass_attention(prog *p, loc where, attention_count *out) {
   for (u32 i = 0; i < n && ok; i++) {
     finder x = {.p = p, .a = a, .f = func_get(p, (func){order[i]})};
     find(&x);
-    out->fused += x.fused, out->left += x.left;
-    if (x.fused) ok = rewrite(&x, (func){order[i]});
+    if (!out->left) out->where = x.n.where;
+    out->fused += x.n.fused, out->left += x.n.left;
+    if (x.n.fused) ok = rewrite(&x, (func){order[i]});
   }
   arena_free(a);
   if (!ok || out->fused) return ok;

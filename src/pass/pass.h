@@ -60,6 +60,7 @@ u32 pass_coshard_of(prog *p, arena *a, coshard_index **out); // what would be sp
 // is none.
 typedef struct {
   u32 fused, left; // products that read a softmax: replaced, and as they were
+  loc where;       // the first of those
 } attention_count;
 bool pass_attention(prog *p, loc where, attention_count *out);
 

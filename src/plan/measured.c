@@ -456,11 +456,14 @@ static bool all_known(const measuring *x) {
   return true;
 }
 
-// What was measured is a whole layer. Splits of parts of one (plan.coshard) are of the rewritten layer only.
+// What was measured is a whole layer, with the attention that the plan has. Splits of parts of one (plan.coshard) are of the
+// rewritten layer only.
 static planner *whole_layers(planner *pl, const plan *pn) {
   bool splits = false;
   for (u32 i = 0; i < pn->ntrans; i++) splits |= pn->trans[i].instr != 0;
-  return splits && pn->coshard > 1 ? planner_formed(pl, pn) : pl;
+  plan whole = *pn;
+  if (!splits) whole.coshard = 0;
+  return whole.coshard > 1 || whole.fused_attention ? planner_formed(pl, &whole) : pl;
 }
 
 bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p) {

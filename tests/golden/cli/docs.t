@@ -142,6 +142,9 @@ recompute    --recompute          none, selective, full     none       training 
 coshard      --coshard            N, 1 to 64                1                           parts in which attention heads and hidden units
                                                                                         are computed, one after the other on the same
                                                                                         ranks, each again in the backward
+attention    --attention          scores, fused             scores                      attention with its scores in memory (scores), or
+                                                                                        in blocks that keep none and make them again in
+                                                                                        the backward, as FlashAttention does (fused)
 offload      --offload            none, params, grads,      none                        what lies in host memory between its uses:
                                   states, acts                                          params, grads, states (of the optimizer) and
                                                                                         acts (activations kept for the backward), with +

@@ -479,7 +479,7 @@ error[E0501]: unknown key `axis`
   --> bad.plan:2:1
    2 | axis: {dp: 2}
      | ^
-  hint: known keys: heddle-plan name model train axes time meshes segments replicas trans rest batchnorm-groups coshard offload prefetch gradient-type recompute input-gradients keep-gradients send-stream send-channels sum-stream buffers schedule group order materialise update
+  hint: known keys: heddle-plan name model train axes time meshes segments replicas trans rest batchnorm-groups coshard attention offload prefetch gradient-type recompute input-gradients keep-gradients send-stream send-channels sum-stream buffers schedule group order materialise update
 error[E0501]: `axes` is missing
   --> bad.plan:1:1
    1 | heddle-plan: 1
