@@ -323,6 +323,11 @@ static void random_value(strategy *s, choice_id id, bool train, u64 *rng, arena 
     if (chance(&own, 4)) s->coshard.n = 2 + pick(&own, 3);
     return;
   }
+  if (id == CHOICE_attention) { // likewise; models without any refuse it
+    u64 own = *rng ^ 0x589965CC75374CC3u;
+    s->attention.n = chance(&own, 4);
+    return;
+  }
   if (id == CHOICE_offload || id == CHOICE_prefetch) { // likewise
     u64 own = *rng ^ 0xA0761D6478BD642Fu;
     if (id == CHOICE_offload && chance(&own, 4)) s->offload.n = train ? 1 + pick(&own, 15) : OFFLOAD_PARAMS;

@@ -144,7 +144,8 @@ bool program_to_plan(heddle_program *p);           // a model, not yet distribut
 void program_leave_annotations(heddle_program *p); // warns where a strategy decides, not they
 void program_tell_batchnorm(const heddle_program *p,
                             const strategy_set *said); // warns where bn=sync is nothing
-void program_tell_attention(const heddle_program *p, const strategy_set *said); // attention=fused that leaves some
+void program_tell_attention(const heddle_program *p,
+                            const strategy_set *said); // attention=fused that leaves some
 bool program_has_work(const prog *p);                  // and inputs with elements; otherwise a diagnostic
 heddle_program *program_wrap(heddle_session *s, prog *p, const char *name); // takes p over; NULL for NULL
 i64 program_batch(const prog *p);          // samples a step; 0: no input says

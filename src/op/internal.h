@@ -55,7 +55,8 @@ bool attr_spec_next(const char **text, attr_spec *out);
 const char *attr_doc(attr_key k);
 const char *attr_kind_name(attr_kind k); // "a list of integers"
 
-const char *attention_flops_text(opcode op); // attention.c: in words; NULL: they are as the row says, by points
+const char *
+attention_flops_text(opcode op); // attention.c: in words; NULL: they are as the row says, by points
 double attention_flops(opcode op, const law *l);
 double op_own_flops(const op_own *o, attrs at, const law *l); // that has a function for them
 

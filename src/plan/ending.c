@@ -85,7 +85,8 @@ static void put_space(words *x, const plan *pn, u32 time) {
   put_bytes(x, pn->storage[STORAGE_SERVER], pn->nstorage[STORAGE_SERVER]);
   put(x, (u32)pn->wide_gradients << 3 | (u32)pn->train << 2 | (u32)pn->keep_gradients << 1 |
              pn->input_gradients);
-  put(x, pn->batchnorm_groups), put(x, pn->coshard << 1 | pn->fused_attention), put(x, pn->send_stream.i), put(x, pn->send_channels);
+  put(x, pn->batchnorm_groups), put(x, pn->coshard << 1 | pn->fused_attention), put(x, pn->send_stream.i),
+      put(x, pn->send_channels);
   put(x, pn->materialise);
 }
 

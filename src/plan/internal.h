@@ -38,7 +38,7 @@ struct planner {
   u32 groups;                  // of the batch, for batch norm; 0: as the program came
   u32 coshard,
       first_part; // parts of heads and hidden units, and the first function of one; 0: as the program came
-  bool fused; // attention without scores
+  bool fused;     // attention without scores
   bool indices_known;
   u32 nindices;
   coshard_index *indices; // pass_coshard_of

@@ -262,7 +262,7 @@ static const family families[] = {
     {"t5-small:layers=2,hidden=32,heads=4,vocab=64", 0, 3, 0}, // encoder, decoder, cross
     {"vit-base:layers=2,hidden=32,heads=4,ffn=64,vocab=8", 0, 1, 0},
     {"swin-t:layers=7,hidden=24,heads=2,ffn=48,vocab=8", 0, 6, 0}, // windows that are moved, too
-    {"moe-8x125m:layers=2,hidden=32,heads=4,vocab=64", 0, 1, 0}, // the router's softmax is of no product
+    {"moe-8x125m:layers=2,hidden=32,heads=4,vocab=64", 0, 1, 0},   // the router's softmax is of no product
     {"mbart:layers=2,hidden=32,heads=4,ffn=64,vocab=64", 0, 3, 0},
     {"alphafold2:layers=2,hidden=16,heads=2,head_dim=8,ffn=24,vocab=12,msa=2,pair=16,positions=8", 0, 4, 0},
     {"examples/gpt2.onnx", 2, 1, 0},

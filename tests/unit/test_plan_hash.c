@@ -24,7 +24,7 @@ static strategy random_strategy(u64 *rng, bool train) {
       s.of[i].n = hash_u64(*rng, 1) % 16 == 0; // from a number of its own
     else if (id == CHOICE_attention)
       s.of[i].n = hash_u64(*rng, 2) % 8 == 0; // likewise
-    else if (id == CHOICE_coshard)             // of eight heads, which ranks may share 3 to 1
+    else if (id == CHOICE_coshard)            // of eight heads, which ranks may share 3 to 1
       s.of[i].n = pick(rng, 8) ? 1 : 2;
     else if (id == CHOICE_offload) // inference has weights alone
       s.of[i].n = pick(rng, 16) ? 0 : pick(rng, train ? 16 : 2);
