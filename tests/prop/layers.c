@@ -48,6 +48,7 @@ static strategy random_strategy(u64 *rng, bool train) {
   if (s.tp.n > 1) s.sp.n = pick(rng, 2), s.tables.n = pick(rng, 2);
   if (train) s.grads.n = pick(rng, 2);
   if (!pick(rng, 4)) s.coshard.n = 2;
+  s.attention.n = !pick(rng, 4);
   return s;
 }
 
