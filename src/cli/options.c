@@ -424,8 +424,7 @@ static void put_groups(helping *h) {
 
 static void put_not_modelled(const helping *h) {
   fputs("\nnot modelled\n"
-        "  fused kernels but for attention (attention=fused); dropout in built-in models; overlap of "
-        "tensor-parallel\n"
+        "  fused kernels other than attention=fused; dropout in built-in models; overlap of tensor-parallel\n"
         "  communication, and of what ZeRO gathers, with computation (docs/commands.md)\n",
         h->to);
 }

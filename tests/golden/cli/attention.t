@@ -38,6 +38,16 @@ verdict    equal: the plan computes what the model computes
 $ heddle verify moe-8x125m:layers=2,hidden=32,heads=4,ffn=64,vocab=64 --batch 8 --seq 16 --train --annotate examples/annotations/experts.yaml --devices 4 --strategy attention=fused | grep -e ^plan -e ^verdict
 plan       default: replicate(4), *experts: split inside; attention=fused
 verdict    equal: the plan computes what the model computes
+## A rank has a part of the queries, and all keys.
+$ heddle plan gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'dp=2 mb=1 zero=0 recompute=none attention=fused' -o dp.plan >/dev/null; sed 's/tp: 1}/tp: 2}/;/input: "labels"/a\  - {in: layer, instr: 8, operand: 0, dim: 1, axis: tp, stride: 8}' dp.plan >queries.plan; heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 8 --seq 16 --train --plan queries.plan | grep -e ^plan -e ^verdict
+plan       dp=2 tp=1 pp=1 attention=fused
+verdict    equal: the plan computes what the model computes
+$ heddle lower gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 8 --seq 16 --train --plan queries.plan --rank 1 | grep -E "= attention " | sed 's/.*whole=//;s/}  *:.*//;s/ loc(.*//' | head -1
+"[8{dp},16{tp},4,8], [8{dp},16,4,8], [8{dp},16,4,8] -> [8{dp},16{tp},4,8], [8{dp},16{tp},4]"} ^37 : f32[4,8,4,8], f32[4,8,4]
+$ heddle export gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 8 --seq 16 --train --plan queries.plan --to pytorch -o t.py
+error[E0514]: attention cannot be written in PyTorch along a dimension that is split
+  --> gpt2: layer/attention
+[1]
 ## Nothing is left to compute again.
 $ heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 8 --seq 16 --train --strategy "recompute=selective attention=fused" 2>&1 | grep -e ^plan -e ^verdict -e ^warning
 warning[W0101]: recompute=selective changes nothing: the plan is the same without it

@@ -122,7 +122,7 @@ the machine
 output
 
 not modelled
-  fused kernels but for attention (attention=fused); dropout in built-in models; overlap of tensor-parallel
+  fused kernels other than attention=fused; dropout in built-in models; overlap of tensor-parallel
   communication, and of what ZeRO gathers, with computation (docs/commands.md)
 
 Exit status 0: answered, whatever the answer is; others: docs/commands.md. More: docs/diagnosis.md.
