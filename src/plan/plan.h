@@ -377,10 +377,9 @@ batchnorm_stats plan_batchnorm(const prog *src, const plan *pn);
 // Layers, calls of main, of every stage: "10x6/11/9", as `layers` of a strategy. In `a`; NULL: one stage, or
 // no layers.
 const char *plan_layers(arena *a, const prog *src, const plan *pn);
-// The planner of the program in the form that the plan asks for: batch norm over so many parts of the batch (pass_batchnorm),
-// attention without scores (pass_attention), heads and hidden units in parts (pass_coshard); pl itself where it asks for none.
-// Kept, and freed with pl. Plans are about it, applied and verified on it; policies must look at it. main has the same
-// instructions. NULL and a diagnostic, at the plan's locations, if something does not divide or there is no such thing.
+// The planner of the program in the form that the plan asks for: with pass_batchnorm, pass_attention and pass_coshard; pl itself
+// where it asks for none. Kept, and freed with pl. Plans are about it, applied and verified on it; policies must look at it. main
+// has the same instructions. NULL and a diagnostic, at the plan's locations, if something does not divide or is not there.
 planner *planner_formed(planner *pl, const plan *pn);
 // The program that the plan names instructions of: src, or a new one, which *own is then too. NULL and diagnostics.
 const prog *plan_program(const prog *src, const plan *pn, prog **own);
