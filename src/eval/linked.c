@@ -7,7 +7,7 @@
 // nobody, and both directions of a link are used at once.
 #include "eval/movement.h"
 
-enum { PORTION = 1 << 17, AHEAD = 2 }; // bytes; portions that are under way
+enum { PORTION = 63 << 10, AHEAD = 2 }; // bytes; portions that are under way
 
 // How many elements of the piece of `to` the giver has.
 static i64 overlap(const movement *v, u32 to, giver g) {
