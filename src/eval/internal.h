@@ -63,6 +63,7 @@ typedef struct {
   ctx *c;
   eval_opts o;
   arena *a, *stack, *scratch; // the run's; frames; one instruction's
+  arena **temps;              // one instruction's, of other threads
   buf *live;                  // list head
   buf *kept[BUF_CLASSES];     // memory of pieces that ended, by class of size
   i64 live_bytes, kept_bytes, most_bytes;

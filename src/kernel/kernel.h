@@ -28,8 +28,9 @@ typedef struct {
       // one type and extents
   const ker_tensor *blob; // elements that the attribute `data` names (constant), whole
   arena *scratch;         // for the duration of the run, not the session's; NULL: one is made
-  i64 step;               // number of the optimizer's update; 0: what the attribute says
-  int threads;            // of large products, at most; results do not depend on it
+  arena **temps; // likewise, of threads but the first: threads - 1; NULL: they are made as they are needed
+  i64 step;      // number of the optimizer's update; 0: what the attribute says
+  int threads;   // of large products, at most; results do not depend on it
 } ker_args;
 
 // Computes the results. Floating-point tensors may have any float type, not only the one the program states:
