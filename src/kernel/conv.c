@@ -470,7 +470,7 @@ static i64 flat_index(const ker_tensor *x, i64 plane, i64 off, bool columns) {
 }
 
 // So many planes at a time, as f64: no copy of the whole tensor is made.
-static i64 planes_at_once(i64 size) { return MAX(((i64)1 << 17) / MAX(size, 1), 1); }
+static i64 planes_at_once(i64 size) { return MAX(((i64)1 << 16) / MAX(size, 1), 1); }
 
 static const char *at_plane(const ker_tensor *t, i64 plane, i64 size) {
   return (const char *)t->data + (size_t)(plane * size) * dtype_bytes(t->t);
