@@ -168,7 +168,7 @@ static i64 packing_bytes(const matrices *x, u32 *along) {
 
 // As many of the batch at a time as can be packed in little memory. False: that cannot be, and nothing is done.
 static bool in_turns(run *r, const matrices *x) {
-  enum { PACKED = 4 << 20 };
+  enum { PACKED = 2 << 20 };
   u32 along;
   const i64 bytes = packing_bytes(x, &along);
   if (bytes <= PACKED || along == x->k.n || x->k.n + x->inner.n + 2 > LETTERS_MAX) return false;
