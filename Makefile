@@ -43,7 +43,7 @@ UNIT        := $(if $(UNIT_OBJ),$(B)/tests/unit)
 PROP        := $(patsubst tests/prop/%.c,$(B)/tests/prop/%,$(wildcard tests/prop/*.c))
 BENCH       := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
 FUZZ        := $(patsubst fuzz/%.c,%,$(wildcard fuzz/fuzz_*.c))
-GOLDEN      := $(wildcard tests/golden/run tests/golden/training tests/golden/links)
+GOLDEN      := $(wildcard tests/golden/run tests/golden/training tests/golden/links tests/golden/resident)
 
 PROGRAM := $(if $(CLI_OBJ),$(B)/heddle)
 LIB     := $(B)/libheddle.a

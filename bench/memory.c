@@ -1,6 +1,7 @@
 // memory.c - what `heddle run` holds beside what `heddle sim` says: of every rank the largest resident set of its process less that
 // at start-up, and the tensors that its steps hold at once. Without MPI nothing is measured. HEDDLE is the program.
 #include "bench.h"
+#define MIB (double)(1 << 20)
 
 typedef struct {
   const char *model, *load, *strategy;
@@ -9,6 +10,8 @@ typedef struct {
 #define MLP    "mlp-xs:layers=8,hidden=2048", "--batch 64"
 #define GPT    "gpt2:layers=6,vocab=16384", "--batch 4 --seq 128"
 #define BERT   "bert-base:layers=6,vocab=16384", "--batch 4 --seq 128"
+#define T5     "t5-small", "--batch 4 --seq 128"
+#define MOE    "moe-8x125m:layers=2,hidden=512,heads=8,ffn=2048,vocab=8192", "--batch 4 --seq 128"
 #define RESNET "resnet50", "--batch 4"
 static const job jobs[] = {{MLP, "dp=1", 1},
                            {MLP, "dp=2", 2},
@@ -22,6 +25,12 @@ static const job jobs[] = {{MLP, "dp=1", 1},
                            {BERT, "dp=1 recompute=full", 1},
                            {BERT, "dp=2 zero=1", 2},
                            {BERT, "pp=2 mb=2 schedule=zb-h1", 2},
+                           {T5, "dp=1", 1},
+                           {T5, "tp=2", 2},
+                           {T5, "pp=2 mb=2", 2},
+                           {MOE, "dp=1", 1},
+                           {MOE, "dp=2", 2},
+                           {MOE, "tp=2", 2},
                            {RESNET, "dp=1", 1},
                            {RESNET, "dp=2", 2}};
 
@@ -56,6 +65,17 @@ static double simulated(const json *memory, u32 rank) {
 
 static void note(double *most, double is, double should) { *most = fmax(*most, fabs(is / should - 1) * 100); }
 
+// EACH=1: where a rank's bytes are.
+static void tell(const json *rank, u32 number_of, double should) {
+  static const char *const parts[] = {"place_bytes", "library_bytes", "shared_bytes", "other_bytes"};
+  const double grown = number(rank, "process_bytes") - number(rank, "start_bytes");
+  printf("    rank %u: simulated %.1f MiB, resident %.1f (%+.2f %%):", number_of, should / MIB, grown / MIB,
+         (grown / should - 1) * 100);
+  for (u32 k = 0; k < COUNT_OF(parts); k++)
+    printf(" %s %.1f", parts[k], (number(rank, parts[k]) - (k ? 0 : should)) / MIB);
+  puts("");
+}
+
 // False: ranks cannot be started here.
 static bool measure(const job *j, worst *of) {
   const char *given = getenv("HEDDLE"), *heddle = given ? given : "build/heddle";
@@ -70,12 +90,13 @@ static bool measure(const job *j, worst *of) {
   worst own = {0};
   for (u32 k = 0; said && k < held->n; k++) {
     const json *rank = &held->item[k];
+    if (getenv("EACH")) tell(rank, k, simulated(said, k));
     note(&own.process, number(rank, "process_bytes") - number(rank, "start_bytes"), simulated(said, k));
     note(&own.tensors, number(rank, "tensor_bytes"), simulated(said, k));
   }
   if (said) {
     printf("  %s %s: %.0f MiB simulated, process %.1f %% off, tensors %.2f %%\n", j->model, j->strategy,
-           simulated(said, 0) / (1 << 20), own.process, own.tensors);
+           simulated(said, 0) / MIB, own.process, own.tensors);
     of->process = fmax(of->process, own.process), of->tensors = fmax(of->tensors, own.tensors), of->plans++;
   }
   ctx_free(c);
@@ -91,7 +112,7 @@ int main(void) {
       return bench_end();
     }
   snprintf(name[0], sizeof name[0],
-           "resident less at start-up, off from simulated: MLP, GPT, BERT, %u plans, worst rank",
+           "resident less at start-up, off from simulated: without images, %u plans, worst rank",
            products.plans);
   snprintf(name[1], sizeof name[1], "the same of ResNet-50, %u plans", images.plans);
   snprintf(name[2], sizeof name[2],

@@ -539,6 +539,9 @@ heddle_run *heddle_run_new(heddle_program *distributed, const heddle_link *link,
                            const heddle_tensors *inputs);
 // The same, and the inputs are spent, so that both are never held at once: free them.
 heddle_run *heddle_run_take(heddle_program *distributed, const heddle_link *link, heddle_tensors *inputs);
+// Before either, by whoever measures what a run takes: the library of matrix products is loaded and has its own memory for
+// every thread of the link, and what was freed so far is the system's again. Changes no result.
+void heddle_run_warm(const heddle_link *link);
 void heddle_run_free(heddle_run *r);
 // One step. Updated weights and states are those of the next one.
 bool heddle_run_step(heddle_run *r);
@@ -547,6 +550,7 @@ typedef struct {
   int64_t peak_bytes;      // of all its tensors at once, weights and states among them
   int64_t parameter_bytes; // of them, what it holds before a step: weights, states, data
   int64_t block_bytes;     // of the block in which tensors lie that begin and end within a step
+  int64_t place_bytes; // of the places of all: the block, and at most so much at once of those that lie apart
 } heddle_run_bytes;
 bool heddle_run_memory(heddle_run *r, heddle_run_bytes *out);
 // Of the latest step; on rank 0, and 0 on others. False: it has none, or another rank is gone.

@@ -1,5 +1,6 @@
 // run.c - one rank of a distributed program behind heddle.h.
 #include "api/internal.h"
+#include "kernel/kernel.h"
 
 static void run_fini(object *o) {
   heddle_run *r = (heddle_run *)o;
@@ -25,6 +26,18 @@ static eval_link link_of(const heddle_link *l) {
   return (eval_link){.rank = l->rank, .arg = l->arg, .send = l->send, .receive = l->receive};
 }
 
+static int threads_of(const heddle_link *l) { return l->threads ? (int)l->threads : cpu_count(); }
+
+void heddle_run_warm(const heddle_link *link) { // without memory for it the run itself will say so
+  jmp_buf here, *outer = base_oom;
+  if (setjmp(here) == 0) {
+    base_oom = &here;
+    kernel_warm(threads_of(link));
+  }
+  base_oom = outer;
+  base_trim();
+}
+
 static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddle_tensors *inputs,
                          bool take) {
   if (!heddle_program_ranks(p)) {
@@ -36,7 +49,7 @@ static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddl
   eval_link to = link_of(link);
   const eval_link beside = link->beside ? link_of(link->beside) : to;
   if (link->beside) to.beside = &beside;
-  const eval_opts o = {.threads = link->threads ? (int)link->threads : cpu_count()};
+  const eval_opts o = {.threads = threads_of(link)};
   r->p = object_hold(p);
   r->nparams = func_get(p->p, p->p->main)->nparams;
   r->older = inputs->updates;
@@ -76,7 +89,7 @@ bool heddle_run_step(heddle_run *r) {
 static bool memory(heddle_run *r, heddle_run_bytes *out) {
   eval_memory m;
   if (!eval_rank_memory(r->r, r->next, &m)) return false;
-  *out = (heddle_run_bytes){m.peak_bytes, m.parameter_bytes, m.block_bytes};
+  *out = (heddle_run_bytes){m.peak_bytes, m.parameter_bytes, m.block_bytes, m.place_bytes};
   return true;
 }
 bool heddle_run_memory(heddle_run *r, heddle_run_bytes *out) {

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -92,48 +91,22 @@ static void tell_step(const cli *x, bool first, uint64_t step, const step_taken 
   fflush(stdout);
 }
 
-// What a rank holds in a step, and the most that its process has been: when it began, and altogether.
-typedef struct {
-  int64_t step, start, process;
-} held_bytes;
-
-static int64_t process_bytes(void) {
-  struct rusage u = {0};
-  return getrusage(RUSAGE_SELF, &u) ? 0 : (int64_t)u.ru_maxrss * 1024; // KiB on Linux
-}
-
 // Of all ranks, on rank 0. Every rank calls it.
-static bool tell_held(heddle_run *r, const heddle_transport *t, int64_t start, held_bytes *all) {
+static bool tell_held(heddle_run *r, const heddle_transport *t, const resident *start, held_bytes *all) {
   heddle_run_bytes own;
   if (!heddle_run_memory(r, &own)) return false;
-  *all = (held_bytes){own.peak_bytes, start, process_bytes()};
+  const resident end = resident_now();
+  *all = held_of(&own, start, &end);
   if (t->link.rank) return t->link.send(t->link.arg, 0, all, sizeof *all);
   for (uint32_t k = 1; k < t->ranks; k++)
     if (!t->link.receive(t->link.arg, k, &all[k], sizeof *all)) return false;
   return true;
 }
 
-static held_bytes most_held(const held_bytes *all, uint32_t ranks) {
-  held_bytes most = *all;
-  for (uint32_t k = 1; k < ranks; k++) {
-    if (all[k].step > most.step) most.step = all[k].step;
-    if (all[k].process > most.process) most.process = all[k].process;
-  }
-  return most;
-}
-
-static void put_json_held(const held_bytes *all, uint32_t ranks) {
-  fputs(", \"memory\": [", stdout);
-  for (uint32_t k = 0; k < ranks; k++)
-    printf("%s{\"tensor_bytes\": %lld, \"start_bytes\": %lld, \"process_bytes\": %lld}", k ? ", " : "",
-           (long long)all[k].step, (long long)all[k].start, (long long)all[k].process);
-  putchar(']');
-}
-
 // The first step makes what the others find: it is no part of the median.
 static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t before, uint64_t n,
                      const step_taken *s, const held_bytes *all) {
-  const held_bytes most = most_held(all, ranks), *h = &most;
+  const held_bytes most = held_most(all, ranks), *h = &most;
   step_taken *sorted = malloc(sizeof *s * n);
   const uint64_t first = n > 1;
   if (!sorted) return;
@@ -143,7 +116,7 @@ static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t be
   free(sorted);
   if (!x->json) {
     printf("\n%s on %u rank%s: %.2f ms a step (median)\n", plan, ranks, ranks > 1 ? "s" : "", median);
-    printf("%.1f MiB of tensors on a rank at most, %.0f MiB its process\n", (double)h->step / (1 << 20),
+    printf("%.1f MiB of tensors on a rank at most, %.0f MiB its process\n", (double)h->tensors / (1 << 20),
            (double)h->process / (1 << 20));
     return;
   }
@@ -153,8 +126,8 @@ static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t be
   if (run_collectives_of(x, &chunk) && chunk)
     printf(", \"collectives\": \"ring\", \"chunk_bytes\": %lld", (long long)chunk);
   printf(", \"ranks\": %u, \"step_ms\": %.6g, \"tensor_bytes\": %lld, \"process_bytes\": %lld", ranks, median,
-         (long long)h->step, (long long)h->process);
-  put_json_held(all, ranks);
+         (long long)h->tensors, (long long)h->process);
+  held_json(all, ranks);
   fputs(", \"steps\": [", stdout);
   for (uint64_t k = 0; k < n; k++) {
     printf("%s{\"step\": %llu, \"loss\": ", k ? ", " : "", (unsigned long long)(before + k + 1));
@@ -250,7 +223,8 @@ static bool save_is_due(const cli *x, const beginning *b, bool last) {
 }
 
 static bool train(cli *x, heddle_program *d, const heddle_transport *t, const watched *w, const char *plan) {
-  const int64_t start = process_bytes();
+  heddle_run_warm(&t->link);
+  const resident start = resident_now();
   beginning b;
   if (!begin(x, d, plan, &b)) return false;
   const uint64_t before = b.at.step;
@@ -269,7 +243,7 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
     if (ok && save_is_due(x, &b, k + 1 == b.steps)) ok = save(x, r, &b, t->link.rank);
   }
   held_bytes *held = calloc(t->ranks, sizeof *held);
-  ok = ok && held && tell_held(r, t, start, held);
+  ok = ok && held && tell_held(r, t, &start, held);
   if (ok && !t->link.rank && !x->quiet) tell_all(x, t->ranks, plan, before, b.steps, taken, held);
   free(held);
   if (r && run_trace_of(x)) ok = heddle_run_recorded(r, run_trace_of(x)) && ok; // of a job that failed, too

@@ -13,6 +13,22 @@ int options_of_model(const cli *x, const char **out);
 // False, and said: none could be run (measure.c).
 bool plans_measure(cli *x, heddle_search *f, uint32_t *best);
 
+// ---- resident.c ----------------------------------------------------------------------------------------------
+// What a process has in memory now, and the most that it has been. Of it: pages of the program and its libraries; what it
+// shares with other processes, through which messages go. 0: the system does not tell.
+typedef struct {
+  int64_t bytes, most, library, shared;
+} resident;
+resident resident_now(void);
+// What a rank holds in a step; what the places of that take; its process when training began and at its largest; what came
+// to that in between beside the places: pages of libraries, memory that is shared, all other.
+typedef struct {
+  int64_t tensors, places, start, process, library, shared, other;
+} held_bytes;
+held_bytes held_of(const heddle_run_bytes *own, const resident *start, const resident *end);
+held_bytes held_most(const held_bytes *all, uint32_t ranks); // of tensors and processes
+void held_json(const held_bytes *all, uint32_t ranks);       // the member "memory"
+
 // ---- launch.c ------------------------------------------------------------------------------------------------
 bool is_rank(void);                               // a launcher has started this process as one
 bool is_first_rank(void);                         // and as rank 0

@@ -17,6 +17,8 @@ struct beside {
   eval_where where;     // of the thread
   errand *first, *last; // that have begun and are not yet finished by the rank
   errand *next;         // of the thread
+  char **room; // where what one of them puts together lies for a moment: the thread runs one at a time
+  u32 nrooms;
   bool stop;
 };
 
@@ -61,6 +63,19 @@ static struct beside *started(interp *m) {
     base_out_of_memory(0);
   }
   return m->beside = b;
+}
+
+char *beside_room(interp *m, u32 k, i64 bytes) {
+  struct beside *b = started(m);
+  assert(k <= b->nrooms);
+  if (k == b->nrooms) {
+    char **all = realloc(b->room, (k + 1) * sizeof *all);
+    if (!all) base_out_of_memory(0);
+    b->room = all;
+    b->room[k] = base_malloc((size_t)bytes);
+    b->nrooms++;
+  }
+  return b->room[k];
 }
 
 errand *beside_new(interp *m) {
@@ -151,6 +166,8 @@ void beside_close(interp *m) {
   }
   pthread_join(b->thread, NULL);
   for (errand *e = b->first, *next; e; e = next) next = e->next, arena_free(e->a);
+  for (u32 k = 0; k < b->nrooms; k++) free(b->room[k]);
+  free(b->room);
   pthread_mutex_destroy(&b->lock), pthread_cond_destroy(&b->more), pthread_cond_destroy(&b->ended);
   free(b);
 }

@@ -149,6 +149,7 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
                    .res = y,
                    .blob = blob,
                    .scratch = m->scratch,
+                   .temps = m->temps,
                    .threads = m->o.threads,
                    .step = update_number(m, at)};
   u32 before = diag_count(m->c);
@@ -487,6 +488,8 @@ static bool run_main(interp *m, const eval_array *in, eval_array *out, arena *a)
 void eval_open(interp *m) {
   m->a = arena_new(), m->stack = arena_new(), m->scratch = arena_new();
   m->life = ZNEWN(m->a, lifetimes, m->p->funcs.n);
+  m->temps = ZNEWN(m->a, arena *, MAX(m->o.threads, 1));
+  for (int t = 1; t < m->o.threads; t++) m->temps[t - 1] = arena_new();
 }
 
 void eval_close(interp *m) {
@@ -497,6 +500,7 @@ void eval_close(interp *m) {
   }
   eval_drop_kept(m);
   storage_free(m->storage);
+  for (int t = 1; t < m->o.threads && m->temps; t++) arena_free(m->temps[t - 1]);
   arena_free(m->scratch), arena_free(m->stack), arena_free(m->a);
 }
 

@@ -130,6 +130,7 @@ typedef struct {
   i64 block_bytes;                        // of the block; it takes block_least_bytes at least
   i64 block_least_bytes;                  // alive in it at once, each rounded up to its alignment
   i64 outliving_bytes; // of what it makes and leaves, but for parameters that are updated in place
+  i64 place_bytes;     // of the block, and of all others that are alive at once
 } eval_memory;
 bool eval_rank_memory(eval_rank *r, const u32 *next, eval_memory *out); // next: of the steps to come
 // Parameter k from now on: a whole array, of which this rank takes its pieces. False and a diagnostic.

@@ -63,6 +63,7 @@ typedef struct {
   ctx *c;
   eval_opts o;
   arena *a, *stack, *scratch; // the run's; frames; one instruction's
+  arena **temps;              // one instruction's, of other threads
   buf *live;                  // list head
   buf *kept[BUF_CLASSES];     // memory of pieces that ended, by class of size
   i64 live_bytes, kept_bytes, most_bytes;
@@ -267,6 +268,8 @@ struct errand {
 };
 // Does the instruction run beside computation? Its stream is not the first one, and the link can.
 bool beside_takes(const interp *m, const instr *i);
+char *beside_room(interp *m, u32 k,
+                  i64 bytes);  // k-th room of so many bytes, always the same, of all that goes on beside
 errand *beside_new(interp *m); // to be filled in
 void beside_begin(interp *m, errand *e);
 bool beside_end(interp *m, errand *e); // waits for it and all before it. False and a diagnostic

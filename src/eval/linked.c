@@ -7,7 +7,7 @@
 // nobody, and both directions of a link are used at once.
 #include "eval/movement.h"
 
-enum { PORTION = 1 << 17, AHEAD = 2 }; // bytes; portions that are under way
+enum { PORTION = 63 << 10, AHEAD = 2 }; // bytes; portions that are under way
 
 // How many elements of the piece of `to` the giver has.
 static i64 overlap(const movement *v, u32 to, giver g) {
@@ -51,6 +51,8 @@ typedef struct {
   bool there;  // the own piece needs no more than what comes
   bool *came;  // of the givers of the own piece: does theirs come whole, from elsewhere?
   buf_list kept;
+  bool beside; // it goes on beside computation ...
+  u32 nrooms;  // ... and has so many of its rooms
 } linked;
 
 // What leaves for one rank, or comes from one.
@@ -99,8 +101,13 @@ static bool fits_in_portions(const movement *v, u32 to, arena *a) {
 }
 
 // Memory beside the piece: of a portion in the scratch memory, of more as a piece of its own.
+static char *portion_room(linked *x, arena *a, i64 bytes) {
+  assert(!x->beside || bytes <= PORTION);
+  return x->beside ? beside_room(x->v.m, x->nrooms++, PORTION) : arena_alloc(a, (size_t)bytes);
+}
+
 static char *room_beside(linked *x, arena *a, i64 bytes) {
-  if (bytes <= PORTION) return arena_alloc(a, (size_t)bytes);
+  if (bytes <= PORTION) return portion_room(x, a, bytes);
   buf *b = eval_buf(x->v.m, bytes);
   *vec_push(a, &x->kept) = b;
   return b->data;
@@ -169,7 +176,7 @@ static void put_sends(const movement *v, u32 to, bool portions, arena *a, flows 
   }
 }
 
-static void put_portion(const flow *f, bool sends, u32 portion, char **room, transfer *t) {
+static void put_portion(linked *x, const flow *f, bool sends, u32 portion, char **room, transfer *t) {
   transfer_step s = {.sends = sends,
                      .peer = f->peer,
                      .chunk = portion,
@@ -180,27 +187,27 @@ static void put_portion(const flow *f, bool sends, u32 portion, char **room, tra
   const i64 at = f->slot ? 0 : portion_offset(f->part, portion, !sends);
   if (!f->slot && at >= 0) s.data = f->piece + at;
   if (!f->slot && at < 0) {
-    if (!*room) *room = arena_alloc(t->a, (size_t)portion_bytes(f->part, 0));
+    if (!*room) *room = portion_room(x, t->a, portion_bytes(f->part, 0));
     s.data = *room, s.part = f->part, s.piece = f->piece;
   }
   *vec_push(t->a, &t->step) = s;
 }
 
-static void put_portions(const interp *m, const flows *sends, const flows *receives, transfer *t) {
+static void put_portions(linked *x, const flows *sends, const flows *receives, transfer *t) {
   u32 most = 0;
   for (u32 k = 0; k < sends->n; k++) most = MAX(most, sends->v[k].part->portions);
   for (u32 k = 0; k < receives->n; k++) most = MAX(most, receives->v[k].part->portions);
   char **room = ZNEWN(t->a, char *, sends->n + receives->n + 1);
-  if (eval_is_dry(m)) { // something moves, which is enough to know
+  if (eval_is_dry(x->v.m)) { // something moves, which is enough to know
     if (most) *vec_push(t->a, &t->step) = (transfer_step){.sends = true};
     return;
   }
   for (u32 p = 0; most && p < most + AHEAD; p++) {
     for (u32 k = 0; k < sends->n; k++)
-      if (p < sends->v[k].part->portions) put_portion(&sends->v[k], true, p, &room[k], t);
+      if (p < sends->v[k].part->portions) put_portion(x, &sends->v[k], true, p, &room[k], t);
     for (u32 k = 0; k < receives->n; k++)
       if (p >= AHEAD && p - AHEAD < receives->v[k].part->portions)
-        put_portion(&receives->v[k], false, p - AHEAD, &room[sends->n + k], t);
+        put_portion(x, &receives->v[k], false, p - AHEAD, &room[sends->n + k], t);
   }
 }
 
@@ -256,7 +263,7 @@ static bool put_from_each(linked *x, transfer *t) {
     }
     if (own) memcpy(of_self, v->list, v->n * sizeof *of_self), nself = v->n;
   }
-  if (ok) put_portions(v->m, &sends, &receives, t);
+  if (ok) put_portions(x, &sends, &receives, t);
   v->list = of_self, v->n = nself;
   return ok;
 }
@@ -327,7 +334,7 @@ static bool finish_beside(interp *m, void *arg, bool came) {
 static bool movement_beside(movement *v) {
   errand *e = beside_new(v->m);
   linked *x = NEW(e->a, linked);
-  *x = (linked){.v = *v};
+  *x = (linked){.v = *v, .beside = true};
   x->v.in = end_kept(e->a, v->in), x->v.out = end_kept(e->a, v->out);
   const bool ok = put_linked(x, &e->t);
   if (!ok || !e->t.step.n) { // nothing to wait for

@@ -183,6 +183,10 @@ void storage_plan(storage *x) {
   x->memory_of.peak_bytes = live_peak(x->a, in, all, 1);
   x->memory_of.device_peak_bytes = peak_on(x, in, false);
   x->memory_of.host_peak_bytes = peak_on(x, in, true);
+  n = 0;
+  for (u32 k = 0; k < all; k++)
+    if (x->offset[k] < 0) in[n++] = in[k];
+  x->memory_of.place_bytes = x->packed.extent + live_peak(x->a, in, n, 1);
   arena_release(x->a, mark);
 }
 

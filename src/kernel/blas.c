@@ -6,6 +6,7 @@
 #include "kernel/internal.h"
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 // Of Fortran, as every BLAS has them: columns next to each other, all by reference.
@@ -114,4 +115,45 @@ void ker_blas_product(dtype t, const matrix_product *x) {
     const double one = 1, beta = x->add;
     blas.f64(&tb, &ta, &n, &m, &k, &one, x->b, &ldb, x->a, &lda, &beta, x->c, &ldc);
   }
+}
+
+// ---- before the first product -----------------------------------------------------------------------------
+enum { ROWS = 512, COLS = 1024, DEEP = 512 }; // no part of a product is packed in larger panels
+
+typedef struct {
+  int threads;
+  atomic_int there;
+  const float *operand;
+  float *result; // of all threads, each its own
+} warming;
+
+// The library keeps memory for as many callers as it has had at once, so all of them meet here first: soon, or never where
+// the system has no more threads.
+static void warm_part(void *arg, u32 i, int thread) {
+  enum { WAIT_NS = 20000000 };
+  (void)thread;
+  warming *x = arg;
+  const u64 until = clock_ns() + WAIT_NS;
+  atomic_fetch_add(&x->there, 1);
+  while (atomic_load(&x->there) < x->threads && clock_ns() < until) {}
+  ker_blas_product(DT_F32, &(matrix_product){.m = ROWS,
+                                             .n = COLS,
+                                             .k = DEEP,
+                                             .a = x->operand,
+                                             .a_row = DEEP,
+                                             .a_col = 1,
+                                             .b = x->operand,
+                                             .b_row = COLS,
+                                             .b_col = 1,
+                                             .c = x->result + (size_t)i * ROWS * COLS,
+                                             .c_row = COLS});
+}
+
+void kernel_warm(int threads) {
+  if (!ker_has_blas(DT_F32)) return;
+  warming x = {.threads = MAX(threads, 1)};
+  float *zeros = calloc((size_t)DEEP * COLS, sizeof *zeros);
+  x.operand = zeros, x.result = malloc((size_t)x.threads * ROWS * COLS * sizeof *x.result);
+  if (x.operand && x.result) parallel_for(x.threads, (u32)x.threads, warm_part, &x);
+  free(zeros), free(x.result);
 }

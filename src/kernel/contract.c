@@ -68,7 +68,7 @@ static void all_parts(run *r, products *x, i64 nbatch) {
   x->temp = ker_scratches(r, threads);
   assert(nbatch * x->cuts <= INT32_MAX);
   parallel_for(threads, (u32)nbatch * x->cuts, one_part, x);
-  ker_scratches_free(x->temp, threads);
+  ker_scratches_free(r, x->temp, threads);
 }
 
 static void contract_by_tables(run *r, const contraction *k) {

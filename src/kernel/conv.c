@@ -1,8 +1,8 @@
 // conv.c - what slides a window over the spatial dimensions: convolution, its two gradients, pooling.
 //
-// Idea: once the borders are padded and the windows written out as columns of a matrix, convolution and its gradients are
-// products. How they are cut depends on extents alone, so that no result depends on the threads. Pooling clips its
-// windows instead of padding, because the borders do not take part.
+// Idea: once the windows are written out as columns of a matrix, convolution and its gradients are products. That is done for
+// a block of the output and some channels at a time, so that all of it lies in a cache and takes little memory. How they are
+// cut depends on extents alone, so that no result depends on the threads.
 #include "kernel/internal.h"
 
 typedef struct {
@@ -25,58 +25,18 @@ static window window_of(const run *r, u32 nspatial, const i64 *extent) {
   return w;
 }
 
-// Extents of x[n,c,spatial] with its borders: at least what the windows reach.
-static void padded_dims(const ker_tensor *x, const window *w, const i64 *out, i64 *dim) {
-  dim[0] = x->dim[0];
-  dim[1] = x->dim[1];
-  for (u32 i = 0; i < w->n; i++) {
-    i64 reach = (out[i] - 1) * w->stride[i] + (w->window[i] - 1) * w->dilation[i] + 1;
-    dim[2 + i] = MAX(x->dim[2 + i] + w->before[i] + w->after[i], reach);
-  }
-}
-
-// Moves x into the padded frame, or out of it. Tables: place in the frame, -1 outside (negative pads).
-static void frame_copy(run *r, const ker_tensor *x, const window *w, const i64 *dim, void *frame,
-                       size_t bytes, bool in) {
-  ker_box b = {.nd = x->nd};
-  for (u32 d = 0; d < x->nd; d++) {
-    i64 *at = d < 2 ? NULL : NEWN(r->a, i64, x->dim[d]);
-    for (i64 k = 0; d >= 2 && k < x->dim[d]; k++) {
-      i64 p = k + w->before[d - 2];
-      at[k] = p >= 0 && p < dim[d] ? p : -1;
-    }
-    b.n[d] = x->dim[d];
-    (in ? b.dat : b.sat)[d] = at;
-    (in ? b.ddim : b.sdim)[d] = dim[d];
-    (in ? b.sdim : b.ddim)[d] = x->dim[d];
-  }
-  ker_pick(&b, bytes, in ? frame : x->data, in ? x->data : frame, r->a);
-}
-
-static bool any_border(const ker_tensor *x, const i64 *dim) {
-  return memcmp(dim, x->dim, sizeof(i64) * x->nd) != 0;
-}
-
-static const void *pad_borders(run *r, const ker_tensor *x, const window *w, const i64 *dim) {
-  if (!any_border(x, dim)) return x->data;
-  size_t bytes = dtype_bytes(x->t), n = bytes;
-  for (u32 d = 0; d < x->nd; d++) n *= (size_t)dim[d];
-  void *frame = arena_zalloc(r->a, n);
-  frame_copy(r, x, w, dim, frame, bytes, true);
-  return frame;
-}
-
 // ---- convolution -----------------------------------------------------------------------------------------
-// Images are taken in turns, several where they are small. Of each the windows become columns: a matrix with a row for
-// every channel and tap and a column for every place of the output.
+// Of some images, or of some rows of one, and of some channels at a time the windows become columns: a matrix with a row for
+// every channel and tap and a column for every place of the output. What lies in a border is 0 there: no image is copied.
 typedef struct {
   run *r;
   window win;
-  i64 dim[DIMS_MAX];                 // of x with its borders
-  i64 images, groups, cw, fg;        // channels and filters of a group
-  i64 taps, places, turn;            // of the window; of the output of one image; images of a turn
+  i64 xdim[DIMS_MAX];         // of x
+  i64 images, groups, cw, fg; // channels and filters of a group
+  i64 taps, places, turn;     // of the window; of the output of one image; images of a turn
+  i64 row, rows;              // places of a row of the output, its first spatial dimension; rows of a block
   i64 wdim[DIMS_MAX], out[DIMS_MAX]; // spatial extents
-  const void *x, *w, *dy;            // x: with borders
+  const void *x, *w, *dy;
   void *to;
   dtype t, result; // of elements
   bool as_it_is;   // columns are x itself
@@ -84,16 +44,28 @@ typedef struct {
   int inner;       // threads of the products of a part: 1 where parts are dealt to threads
 } conv;
 
+// Images from n, of their output rows from..to-1; channels c..end-1 of group g.
+typedef struct {
+  i64 n, images, from, to, g, c, end;
+} block;
+
 static i64 product_of(const i64 *n, u32 count) {
   i64 p = 1;
   for (u32 k = 0; k < count; k++) p *= n[k];
   return p;
 }
 
+static bool covers(const conv *v) { // is every window one element of x, each in its turn?
+  bool is = v->turn == 1 && v->taps == 1;
+  for (u32 i = 0; i < v->win.n; i++)
+    is = is && v->win.stride[i] == 1 && !v->win.before[i] && v->out[i] == v->xdim[2 + i];
+  return is;
+}
+
 static bool conv_of(run *r, conv *v, const ker_tensor *x, const ker_tensor *w, const ker_tensor *y) {
-  enum { PLACES = 256 }; // of a turn: products with fewer columns are slow
+  enum { PLACES = 256, BLOCK = 1024 }; // of a turn: products with fewer columns are slow; of a block of rows
   *v = (conv){.r = r, .win = window_of(r, w->nd - 2, w->dim + 2), .t = r->opd[0].t, .result = ker_result(r)};
-  padded_dims(x, &v->win, y->dim + 2, v->dim);
+  memcpy(v->xdim, x->dim, sizeof(i64) * x->nd);
   v->cw = w->dim[1], v->groups = v->cw ? x->dim[1] / v->cw : 1, v->images = x->dim[0];
   if (v->cw && x->dim[1] % v->cw) return ker_misfit(r, "channels", x->dim[1], v->cw);
   if (y->dim[0] != x->dim[0]) return ker_misfit(r, "batch", y->dim[0], x->dim[0]);
@@ -101,42 +73,78 @@ static bool conv_of(run *r, conv *v, const ker_tensor *x, const ker_tensor *w, c
     return ker_misfit(r, "filters", w->dim[0], y->dim[1]);
   v->fg = v->groups ? w->dim[0] / v->groups : 0;
   memcpy(v->wdim, w->dim + 2, sizeof(i64) * v->win.n), memcpy(v->out, y->dim + 2, sizeof(i64) * v->win.n);
+  if (!v->win.n) v->out[0] = 1;
   v->taps = product_of(v->wdim, v->win.n), v->places = product_of(v->out, v->win.n);
   v->turn = v->places ? MAX(MIN(PLACES / v->places, v->images), 1) : 1;
-  bool steps = false;
-  for (u32 i = 0; i < v->win.n; i++) steps = steps || v->win.stride[i] != 1;
-  v->as_it_is = v->turn == 1 && v->taps == 1 && !steps && !any_border(x, v->dim);
+  v->row = v->places ? v->places / v->out[0] : 1;
+  v->as_it_is = covers(v);
+  v->rows = MAX(v->as_it_is ? v->out[0] : MIN(BLOCK / v->row, v->out[0]), 1);
   return true;
 }
 
-// The copy between columns (first) and x of `images` images from n: channels [c, end) of group g. NULL: where x begins.
-static walk column_walk(const conv *v, i64 n, i64 images, i64 g, i64 c, i64 end, i64 *from) {
-  const u32 k = v->win.n;
-  i64 extent[WALK_DIMS], col[WALK_DIMS], x[WALK_DIMS], xs[DIMS_MAX];
-  ker_strides(k + 2, v->dim, xs);
-  extent[0] = end - c, x[0] = xs[1];
-  extent[1 + k] = images, x[1 + k] = xs[0];
-  for (u32 i = 0; i < k; i++) {
-    extent[1 + i] = v->wdim[i], x[1 + i] = v->win.dilation[i] * xs[2 + i];
-    extent[2 + k + i] = v->out[i], x[2 + k + i] = v->win.stride[i] * xs[2 + i];
-  }
-  ker_strides(2 + 2 * k, extent, col);
-  walk w;
-  ker_walk_init(&w, 2 + 2 * k, extent);
-  ker_walk_add(&w, col);
-  ker_walk_add(&w, x);
-  *from = n * xs[0] + (g * v->cw + c) * xs[1];
-  return w;
+static i64 turns_of(const conv *v) { return (v->images + v->turn - 1) / v->turn; }
+static i64 blocks_of(const conv *v) { return (v->out[0] + v->rows - 1) / v->rows; }
+
+// A turn of images, and in it a block of rows.
+static block block_of(const conv *v, i64 turn, i64 k) {
+  const i64 n = turn * v->turn;
+  return (block){.n = n,
+                 .images = MIN(v->turn, v->images - n),
+                 .from = k * v->rows,
+                 .to = MIN((k + 1) * v->rows, v->out[0]),
+                 .end = v->cw};
 }
 
-static const void *columns(const conv *v, arena *a, i64 n, i64 images, i64 g, i64 c, i64 end) {
-  const size_t bytes = dtype_bytes(v->t);
-  i64 from;
-  walk w = column_walk(v, n, images, g, c, end, &from);
-  const char *x = (const char *)v->x + (size_t)from * bytes;
-  if (v->as_it_is) return x;
-  void *col = arena_alloc(a, (size_t)((end - c) * v->taps * images * v->places) * bytes);
-  ker_walk_copy(&w, bytes, col, x);
+static i64 places_of(const conv *v, const block *b) { return b->images * (b->to - b->from) * v->row; }
+
+// Channels whose columns are made at a time.
+static i64 some_channels(const conv *v, const block *b) {
+  enum { COLUMNS = 1 << 18 }; // elements of a matrix of columns
+  if (v->as_it_is) return MAX(v->cw, 1);
+  return MAX(MIN(COLUMNS / MAX(v->taps * places_of(v, b), 1), v->cw), 1);
+}
+
+static i64 floor_div(i64 x, i64 y) { return x / y - (x % y < 0); }
+
+// Of one tap the copy between columns (first), from their row of it, and x: what lies in x. Is that all that there is of it?
+static bool tap_walk(const conv *v, const block *b, i64 tap, walk *w, i64 *col_from, i64 *x_from) {
+  const u32 k = v->win.n;
+  const i64 p = places_of(v, b);
+  i64 extent[2 + DIMS_MAX], all[2 + DIMS_MAX], col[2 + DIMS_MAX], x[2 + DIMS_MAX], xs[DIMS_MAX], t = tap;
+  bool whole = true;
+  ker_strides(k + 2, v->xdim, xs);
+  all[0] = b->end - b->c, all[1] = b->images;
+  for (u32 i = 0; i < k; i++) all[2 + i] = i ? v->out[i] : b->to - b->from;
+  ker_strides(2 + k, all, col);
+  extent[0] = all[0], extent[1] = all[1], col[0] = v->taps * p, x[0] = xs[1], x[1] = xs[0];
+  *col_from = tap * p, *x_from = b->n * xs[0] + (b->g * v->cw + b->c) * xs[1];
+  for (u32 i = k; i-- > 0; t /= v->wdim[i]) { // output places lo .. hi - 1 see x at s o + at
+    const i64 s = v->win.stride[i], at = t % v->wdim[i] * v->win.dilation[i] - v->win.before[i],
+              first = i ? 0 : b->from, end = first + all[2 + i];
+    const i64 lo = MAX(first, -floor_div(at, s)), hi = MIN(end, floor_div(v->xdim[2 + i] - 1 - at, s) + 1);
+    extent[2 + i] = MAX(hi - lo, 0), x[2 + i] = s * xs[2 + i];
+    *col_from += (lo - first) * col[2 + i], *x_from += (lo * s + at) * xs[2 + i];
+    whole = whole && hi - lo == all[2 + i];
+  }
+  ker_walk_init(w, 2 + k, extent);
+  ker_walk_add(w, col);
+  ker_walk_add(w, x);
+  return whole;
+}
+
+static const void *columns(const conv *v, arena *a, const block *b) {
+  const i64 bytes = dtype_bytes(v->t), p = places_of(v, b);
+  if (v->as_it_is)
+    return (const char *)v->x + (b->n * v->groups * v->cw + b->g * v->cw + b->c) * v->places * bytes;
+  char *col = arena_alloc(a, (size_t)((b->end - b->c) * v->taps * p * bytes));
+  for (i64 tap = 0; tap < v->taps; tap++) {
+    walk w;
+    i64 to, from;
+    if (!tap_walk(v, b, tap, &w, &to, &from))
+      for (i64 c = 0; c < b->end - b->c; c++)
+        memset(col + (c * v->taps + tap) * p * bytes, 0, (size_t)(p * bytes));
+    ker_walk_copy(&w, (size_t)bytes, col + to * bytes, (const char *)v->x + from * bytes);
+  }
   return col;
 }
 
@@ -151,14 +159,20 @@ static walk filter_walk(const conv *v, i64 images) {
   ker_walk_add(&w, y);
   return w;
 }
-static i64 filter_place(const conv *v, i64 n, i64 g) { return (n * v->groups + g) * v->fg * v->places; }
+static i64 filter_place(const conv *v, const block *b) {
+  return (b->n * v->groups + b->g) * v->fg * v->places + b->from * v->row;
+}
+// How far apart filters lie in that matrix: several images are put together, of one it lies where it is.
+static i64 filter_stride(const conv *v, const block *b) {
+  return b->images > 1 ? places_of(v, b) : v->places;
+}
 
-static const void *gradient_of(const conv *v, arena *a, i64 n, i64 images, i64 g) {
+static const void *gradient_of(const conv *v, arena *a, const block *b) {
   const size_t bytes = dtype_bytes(v->t);
-  const char *dy = (const char *)v->dy + (size_t)filter_place(v, n, g) * bytes;
-  if (images == 1) return dy;
-  void *m = arena_alloc(a, (size_t)(v->fg * images * v->places) * bytes);
-  walk w = filter_walk(v, images);
+  const char *dy = (const char *)v->dy + (size_t)filter_place(v, b) * bytes;
+  if (b->images == 1) return dy;
+  void *m = arena_alloc(a, (size_t)(v->fg * places_of(v, b)) * bytes);
+  walk w = filter_walk(v, b->images);
   ker_walk_copy(&w, bytes, m, dy);
   return m;
 }
@@ -169,42 +183,43 @@ static run inside(const conv *v, int thread) {
   return r;
 }
 
-// A part: a turn of images of one group.
-static void part_of(const conv *v, u32 i, i64 *n, i64 *images, i64 *g) {
-  *n = i / v->groups * v->turn, *g = i % v->groups;
-  *images = MIN(v->turn, v->images - *n);
-}
-
-static void deal_turns(conv *v, void (*job)(void *arg, u32 i, int thread)) {
-  assert(v->turn > 0);
-  const i64 parts = (v->images + v->turn - 1) / v->turn * v->groups;
+static void deal_parts(conv *v, i64 parts, void (*job)(void *arg, u32 i, int thread)) {
   const int threads = v->r->threads > 1 && parts >= v->r->threads ? v->r->threads : 1;
   v->temp = ker_scratches(v->r, threads), v->inner = threads > 1 ? 1 : v->r->threads;
   assert(parts <= INT32_MAX);
   parallel_for(threads, (u32)parts, job, v);
-  ker_scratches_free(v->temp, threads);
+  ker_scratches_free(v->r, v->temp, threads);
 }
 
-static void forward_part(void *arg, u32 i, int thread) { // y = w columns
+static void forward_part(void *arg, u32 i, int thread) { // y = w columns, some channels after the other
   const conv *v = arg;
   run r = inside(v, thread);
-  i64 n, images, g;
-  part_of(v, i, &n, &images, &g);
+  const i64 per = blocks_of(v) * v->groups;
+  block b = block_of(v, i / per, i % per / v->groups);
+  b.g = i % v->groups;
   const arena_mark_t mark = arena_mark(r.a);
-  const i64 p = images * v->places, deep = v->cw * v->taps, size = dtype_bytes(v->result);
-  char *y = (char *)v->to + filter_place(v, n, g) * size;
-  void *c = images > 1 ? arena_alloc(r.a, (size_t)(v->fg * p * size)) : y;
-  ker_contract(&r, &(contraction){.t = v->t,
-                                  .to = v->result,
-                                  .a = (const char *)v->w + g * v->fg * deep * (i64)dtype_bytes(v->t),
-                                  .b = columns(v, r.a, n, images, g, 0, v->cw),
-                                  .c = c,
-                                  .n = 3,
-                                  .l = {{v->fg, deep, 0, p, IN_A | IN_C},
-                                        {p, 0, 1, 1, IN_B | IN_C},
-                                        {deep, 1, p, 0, IN_A | IN_B}}});
-  if (images > 1) {
-    walk own = filter_walk(v, images), back;
+  const i64 p = places_of(v, &b), deep = v->cw * v->taps, size = dtype_bytes(v->result),
+            some = some_channels(v, &b);
+  char *y = (char *)v->to + filter_place(v, &b) * size;
+  void *c = b.images > 1 ? arena_alloc(r.a, (size_t)(v->fg * p * size)) : y;
+  for (i64 from = 0; from < v->cw; from += some) {
+    const arena_mark_t round = arena_mark(r.a);
+    b.c = from, b.end = MIN(from + some, v->cw);
+    ker_contract(&r, &(contraction){.t = v->t,
+                                    .to = v->result,
+                                    .a = (const char *)v->w +
+                                         (b.g * v->fg * deep + from * v->taps) * (i64)dtype_bytes(v->t),
+                                    .b = columns(v, r.a, &b),
+                                    .c = c,
+                                    .add = from > 0,
+                                    .n = 3,
+                                    .l = {{v->fg, deep, 0, filter_stride(v, &b), IN_A | IN_C},
+                                          {p, 0, 1, 1, IN_B | IN_C},
+                                          {(b.end - b.c) * v->taps, 1, p, 0, IN_A | IN_B}}});
+    arena_release(r.a, round);
+  }
+  if (b.images > 1) {
+    walk own = filter_walk(v, b.images), back;
     ker_walk_init(&back, own.nd, own.n);
     ker_walk_add(&back, own.stride[1]), ker_walk_add(&back, own.stride[0]);
     ker_walk_copy(&back, (size_t)size, y, c);
@@ -232,53 +247,67 @@ bool ker_conv(run *r) {
   if (!conv_of(r, &v, x, w, y)) return false;
   if (r->nopd > 2 && ker_elems(&r->opd[2]) != y->dim[1])
     return ker_misfit(r, "bias", ker_elems(&r->opd[2]), y->dim[1]);
-  v.x = pad_borders(r, x, &v.win, v.dim), v.w = w->data, v.to = y->data;
-  deal_turns(&v, forward_part);
+  v.x = x->data, v.w = w->data, v.to = y->data;
+  if (!v.cw || !v.taps) memset(y->data, 0, (size_t)ker_elems(y) * dtype_bytes(v.result));
+  if (v.cw && v.taps) deal_parts(&v, turns_of(&v) * blocks_of(&v) * v.groups, forward_part);
   if (r->nopd > 2) add_bias(r, y, &r->opd[2]);
   return true;
 }
 
-// dw = dy columns^T, image after image, for some channels.
+// A part of a gradient: some channels of a group, so that no two threads add to the same elements.
 static u32 channel_parts(const conv *v) {
   enum { ROWS = 128, MOST = 8 };
   return (u32)MAX(MIN(MIN(v->cw * v->taps / ROWS, (i64)MOST), v->cw), 1);
+}
+static void channels_of(const conv *v, u32 i, i64 *c, i64 *end) {
+  const u32 parts = channel_parts(v), part = i % parts;
+  *c = v->cw * part / parts, *end = v->cw * (part + 1) / parts;
+}
+
+// dw = dy columns^T, block after block.
+static void weight_block(const conv *v, run *r, block *b, i64 from, i64 end) {
+  const i64 p = places_of(v, b), deep = v->cw * v->taps, some = some_channels(v, b),
+            size = dtype_bytes(v->result);
+  const arena_mark_t mark = arena_mark(r->a);
+  const void *dy = gradient_of(v, r->a, b);
+  for (i64 c = from; c < end; c += some) {
+    const arena_mark_t round = arena_mark(r->a);
+    b->c = c, b->end = MIN(c + some, end);
+    ker_contract(r, &(contraction){.t = v->t,
+                                   .to = v->result,
+                                   .a = dy,
+                                   .b = columns(v, r->a, b),
+                                   .c = (char *)v->to + (b->g * v->fg * deep + c * v->taps) * size,
+                                   .add = b->n > 0 || b->from > 0,
+                                   .n = 3,
+                                   .l = {{v->fg, filter_stride(v, b), 0, deep, IN_A | IN_C},
+                                         {(b->end - c) * v->taps, 0, p, 1, IN_B | IN_C},
+                                         {p, 1, 1, 0, IN_A | IN_B}}});
+    arena_release(r->a, round);
+  }
+  arena_release(r->a, mark);
 }
 
 static void weight_part(void *arg, u32 i, int thread) {
   const conv *v = arg;
   run r = inside(v, thread);
-  const u32 parts = channel_parts(v), part = i % parts;
-  const i64 g = i / parts, c = v->cw * part / parts, end = v->cw * (part + 1) / parts,
-            size = dtype_bytes(v->result);
-  const i64 rows = (end - c) * v->taps, deep = v->cw * v->taps;
-  for (i64 n = 0; n < v->images; n += v->turn) {
-    const arena_mark_t mark = arena_mark(r.a);
-    const i64 images = MIN(v->turn, v->images - n), p = images * v->places;
-    ker_contract(&r, &(contraction){.t = v->t,
-                                    .to = v->result,
-                                    .a = gradient_of(v, r.a, n, images, g),
-                                    .b = columns(v, r.a, n, images, g, c, end),
-                                    .c = (char *)v->to + (g * v->fg * deep + c * v->taps) * size,
-                                    .add = n > 0,
-                                    .n = 3,
-                                    .l = {{v->fg, p, 0, deep, IN_A | IN_C},
-                                          {rows, 0, p, 1, IN_B | IN_C},
-                                          {p, 1, 1, 0, IN_A | IN_B}}});
-    arena_release(r.a, mark);
-  }
+  i64 from, end;
+  channels_of(v, i, &from, &end);
+  for (i64 turn = 0; turn < turns_of(v); turn++)
+    for (i64 k = 0; k < blocks_of(v); k++) {
+      block b = block_of(v, turn, k);
+      b.g = i / channel_parts(v);
+      weight_block(v, &r, &b, from, end);
+    }
 }
 
 bool ker_conv_dw(run *r) {
   const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *dw = &r->res[0];
   conv v;
   if (!conv_of(r, &v, x, dw, dy)) return false;
-  v.x = pad_borders(r, x, &v.win, v.dim), v.dy = dy->data, v.to = dw->data;
-  const u32 parts = (u32)v.groups * channel_parts(&v);
-  const int threads = MAX(MIN(r->threads, (int)parts), 1);
-  if (!v.images) memset(dw->data, 0, (size_t)ker_elems(dw) * dtype_bytes(v.result));
-  v.temp = ker_scratches(r, threads), v.inner = threads > 1 ? 1 : r->threads;
-  parallel_for(threads, parts, weight_part, &v);
-  ker_scratches_free(v.temp, threads);
+  v.x = x->data, v.dy = dy->data, v.to = dw->data;
+  if (!v.images || !v.places) memset(dw->data, 0, (size_t)ker_elems(dw) * dtype_bytes(v.result));
+  deal_parts(&v, v.groups * channel_parts(&v), weight_part);
   return true;
 }
 
@@ -301,40 +330,63 @@ static void add_columns(const run *r, dtype t, walk *w, void *x, const void *col
   }
 }
 
-static void image_part(void *arg, u32 i, int thread) { // columns of dx = w^T dy
+// Columns of dx = w^T dy, of a block.
+static void image_block(const conv *v, run *r, block *b, i64 from, i64 end) {
+  const i64 p = places_of(v, b), deep = v->cw * v->taps, some = some_channels(v, b),
+            size = dtype_bytes(v->result);
+  const arena_mark_t mark = arena_mark(r->a);
+  const void *dy = gradient_of(v, r->a, b);
+  for (i64 c = from; c < end; c += some) {
+    const arena_mark_t round = arena_mark(r->a);
+    b->c = c, b->end = MIN(c + some, end);
+    const i64 rows = (b->end - c) * v->taps;
+    char *col = v->as_it_is ? (char *)v->to + ((b->n * v->groups + b->g) * v->cw + c) * v->places * size
+                            : arena_alloc(r->a, (size_t)(rows * p * size));
+    ker_contract(r, &(contraction){.t = v->t,
+                                   .to = v->result,
+                                   .a = (const char *)v->w +
+                                        (b->g * v->fg * deep + c * v->taps) * (i64)dtype_bytes(v->t),
+                                   .b = dy,
+                                   .c = col,
+                                   .n = 3,
+                                   .l = {{rows, 1, 0, p, IN_A | IN_C},
+                                         {p, 0, 1, 1, IN_B | IN_C},
+                                         {v->fg, deep, filter_stride(v, b), 0, IN_A | IN_B}}});
+    for (i64 tap = 0; tap < v->taps && !v->as_it_is; tap++) {
+      walk w;
+      i64 at, x;
+      tap_walk(v, b, tap, &w, &at, &x);
+      add_columns(r, v->result, &w, (char *)v->to + x * size, col + at * size);
+    }
+    arena_release(r->a, round);
+  }
+  arena_release(r->a, mark);
+}
+
+static void image_part(void *arg, u32 i, int thread) {
   const conv *v = arg;
   run r = inside(v, thread);
-  i64 n, images, g, from;
-  part_of(v, i, &n, &images, &g);
-  const arena_mark_t mark = arena_mark(r.a);
-  const i64 p = images * v->places, deep = v->cw * v->taps, size = dtype_bytes(v->result);
-  walk w = column_walk(v, n, images, g, 0, v->cw, &from);
-  char *x = (char *)v->to + from * size;
-  void *col = v->as_it_is ? x : arena_alloc(r.a, (size_t)(deep * p * size));
-  ker_contract(&r, &(contraction){.t = v->t,
-                                  .to = v->result,
-                                  .a = (const char *)v->w + g * v->fg * deep * (i64)dtype_bytes(v->t),
-                                  .b = gradient_of(v, r.a, n, images, g),
-                                  .c = col,
-                                  .n = 3,
-                                  .l = {{deep, 1, 0, p, IN_A | IN_C},
-                                        {p, 0, 1, 1, IN_B | IN_C},
-                                        {v->fg, deep, p, 0, IN_A | IN_B}}});
-  if (!v->as_it_is) add_columns(&r, v->result, &w, x, col);
-  arena_release(r.a, mark);
+  const u32 parts = channel_parts(v);
+  const i64 turn = i / parts / v->groups,
+            span = product_of(v->xdim + 2, v->win.n) * (i64)dtype_bytes(v->result);
+  i64 from, end;
+  channels_of(v, i, &from, &end);
+  for (i64 k = 0; k < blocks_of(v); k++) {
+    block b = block_of(v, turn, k);
+    b.g = i / parts % v->groups;
+    for (i64 n = b.n; n < b.n + b.images && !k; n++)
+      memset((char *)v->to + ((n * v->groups + b.g) * v->cw + from) * span, 0, (size_t)((end - from) * span));
+    image_block(v, &r, &b, from, end);
+  }
 }
 
 bool ker_conv_dx(run *r) {
   const ker_tensor *dy = &r->opd[0], *w = &r->opd[1], *dx = &r->res[0];
   conv v;
   if (!conv_of(r, &v, dx, w, dy)) return false;
-  const size_t bytes = dtype_bytes(v.result);
   v.w = w->data, v.dy = dy->data, v.to = dx->data;
-  if (!v.as_it_is) v.to = arena_zalloc(r->a, (size_t)product_of(v.dim, dx->nd) * bytes);
-  deal_turns(&v, image_part);
-  if (v.as_it_is) return true;
-  memset(dx->data, 0, bytes * (size_t)ker_elems(dx)); // negative pads leave elements that no window saw
-  frame_copy(r, dx, &v.win, v.dim, v.to, bytes, false);
+  if (!v.places) memset(dx->data, 0, (size_t)ker_elems(dx) * dtype_bytes(v.result));
+  deal_parts(&v, turns_of(&v) * v.groups * channel_parts(&v), image_part);
   return true;
 }
 
@@ -418,7 +470,7 @@ static i64 flat_index(const ker_tensor *x, i64 plane, i64 off, bool columns) {
 }
 
 // So many planes at a time, as f64: no copy of the whole tensor is made.
-static i64 planes_at_once(i64 size) { return MAX(((i64)1 << 17) / MAX(size, 1), 1); }
+static i64 planes_at_once(i64 size) { return MAX(((i64)1 << 16) / MAX(size, 1), 1); }
 
 static const char *at_plane(const ker_tensor *t, i64 plane, i64 size) {
   return (const char *)t->data + (size_t)(plane * size) * dtype_bytes(t->t);

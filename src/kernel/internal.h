@@ -18,6 +18,7 @@ typedef struct {
   ker_tensor *opd, *res;
   const ker_tensor *blob;
   int threads;
+  arena **temps;      // of threads but the first; NULL: none is kept
   dtype real;         // f32 or f64: what the floats of a real kernel are computed in ...
   const ker_loops *v; // ... by these loops
   i64 step;
@@ -52,7 +53,7 @@ void ker_deal(const run *r, i64 n, i64 each, void (*job)(const void *arg, i64 fr
               const void *arg);
 // An arena for each thread, the first r's own.
 arena **ker_scratches(run *r, int threads);
-void ker_scratches_free(arena **a, int threads);
+void ker_scratches_free(const run *r, arena **a, int threads);
 
 // ---- walks over several tensors at once (walk.c) -------------------------------------------------------
 // A walk visits every point of an iteration space; every tensor has a stride per dimension (0 where it does

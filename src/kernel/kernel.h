@@ -28,8 +28,9 @@ typedef struct {
       // one type and extents
   const ker_tensor *blob; // elements that the attribute `data` names (constant), whole
   arena *scratch;         // for the duration of the run, not the session's; NULL: one is made
-  i64 step;               // number of the optimizer's update; 0: what the attribute says
-  int threads;            // of large products, at most; results do not depend on it
+  arena **temps; // likewise, of threads but the first: threads - 1; NULL: they are made as they are needed
+  i64 step;      // number of the optimizer's update; 0: what the attribute says
+  int threads;   // of large products, at most; results do not depend on it
 } ker_args;
 
 // Computes the results. Floating-point tensors may have any float type, not only the one the program states:
@@ -46,6 +47,8 @@ bool kernel_fold(ctx *c, arena *a, opcode op, attrs at, const ker_tensor *blob, 
 // Products of f32 and f64 by OpenBLAS, from now on, or not: by default where the machine has it, unless $HEDDLE_BLAS is
 // "none"; it may name another library. False: it is off, or there is none. Not while kernels run.
 bool kernel_set_blas(bool on);
+// Opens that library, and multiplies once on so many threads at once: what it keeps for each is there then.
+void kernel_warm(int threads);
 
 ker_tensor ker_whole(const shape *s, void *data);
 i64 ker_elems(const ker_tensor *t);

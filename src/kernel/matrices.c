@@ -149,6 +149,45 @@ static void all_parts(const run *r, batch *x) {
   parallel_for(each * (double)x->nbatch < ALONE ? 1 : r->threads, (u32)x->nbatch * x->cuts, one_part, x);
 }
 
+// Bytes that packing takes; *along: the first letter of the batch along which all that is packed varies; none: x->k.n.
+static i64 packing_bytes(const matrices *x, u32 *along) {
+  const i64 each = dtype_bytes(x->k.t) + (x->k.t == x->k.to ? 0 : (i64)sizeof(double));
+  i64 bytes = 0;
+  *along = 0;
+  for (int t = FROM_A; t <= FROM_B; t++) {
+    if (!must_pack(x, t)) continue;
+    i64 n = t == FROM_A ? x->m.n : x->n.n;
+    for (u32 i = 0; i < x->inner.n; i++) n *= x->inner.l[i].n;
+    for (u32 i = 0; i < x->k.n; i++)
+      n *= t == FROM_A ? (x->k.l[i].a ? x->k.l[i].n : 1) : (x->k.l[i].b ? x->k.l[i].n : 1);
+    bytes += n * each;
+    while (*along < x->k.n && !(t == FROM_A ? x->k.l[*along].a : x->k.l[*along].b)) ++*along;
+  }
+  return bytes;
+}
+
+// As many of the batch at a time as can be packed in little memory. False: that cannot be, and nothing is done.
+static bool in_turns(run *r, const matrices *x) {
+  enum { PACKED = 2 << 20 };
+  u32 along;
+  const i64 bytes = packing_bytes(x, &along);
+  if (bytes <= PACKED || along == x->k.n || x->k.n + x->inner.n + 2 > LETTERS_MAX) return false;
+  contraction s = x->k;
+  s.l[s.n++] = x->m, s.l[s.n++] = x->n;
+  for (u32 i = 0; i < x->inner.n; i++) s.l[s.n++] = x->inner.l[i];
+  const letter l = s.l[along];
+  const i64 some = MAX(l.n * PACKED / bytes, 1), in = dtype_bytes(s.t), out = dtype_bytes(s.to);
+  for (i64 from = 0; from < l.n; from += some) {
+    const arena_mark_t mark = arena_mark(r->a);
+    s.l[along].n = MIN(some, l.n - from);
+    s.a = (const char *)x->k.a + from * l.a * in, s.b = (const char *)x->k.b + from * l.b * in;
+    s.c = (char *)x->k.c + from * l.c * out;
+    ker_contract(r, &s);
+    arena_release(r->a, mark);
+  }
+  return true;
+}
+
 bool ker_contract_by_blas(run *r, const contraction *given) {
   contraction k = *given;
   matrices x;
@@ -162,6 +201,7 @@ bool ker_contract_by_blas(run *r, const contraction *given) {
   }
   if ((x.n.n > 1 && x.n.c != 1) || (x.m.n > 1 && x.m.c < x.n.n) || MAX(x.m.c, x.n.n) > INT32_MAX)
     return false;
+  if (in_turns(r, &x)) return true;
   for (int t = FROM_A; t <= FROM_B; t++)
     if (must_pack(&x, t)) *(t == FROM_A ? &x.k.a : &x.k.b) = packed(r, &x, t);
   letter p = {.n = 1, .a = 1, .b = 1};

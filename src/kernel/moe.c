@@ -52,6 +52,15 @@ static i64 row_of(const bank *b, i64 g, i64 slot) {
   return at < 0 ? -1 : (g * b->experts + at) * b->capacity + slot % b->capacity;
 }
 
+static void clear(const run *r, const ker_tensor *y) {
+  const size_t bytes = is_float(y) && r->real == DT_F32 ? sizeof(float) : sizeof(double);
+  memset(y->data, 0, bytes * (size_t)ker_elems(y));
+}
+
+static void add_row(const run *r, void *to, double w, const void *x, i64 n) {
+  r->v->affine_of(to, w, x, 0, 1, to, 0, n);
+}
+
 bool ker_moe_dispatch(run *r) {
   const ker_tensor *x = &r->opd[0], *slot = &r->opd[1], *y = &r->res[0];
   bank b;
@@ -59,15 +68,14 @@ bool ker_moe_dispatch(run *r) {
   i64 tokens = x->dim[1], k = slot->dim[2];
   if (tokens != slot->dim[1]) return ker_misfit(r, "tokens", tokens, slot->dim[1]);
   if (x->dim[2] != b.d) return ker_misfit(r, "extents", x->dim[2], b.d);
-  memset(y->data, 0, 8 * (size_t)ker_elems(y));
+  clear(r, y);
   for (i64 i = 0, n = ker_elems(slot); i < n; i++) {
     i64 row = row_of(&b, i / (tokens * k), I(slot)[i]);
     if (row < 0) continue;
-    for (i64 d = 0; d < b.d; d++)
-      if (is_float(y))
-        F(y)[row * b.d + d] += F(x)[i / k * b.d + d];
-      else
-        I(y)[row * b.d + d] += I(x)[i / k * b.d + d];
+    if (is_float(y))
+      add_row(r, ker_at(r, y, row * b.d), 1, ker_at(r, x, i / k * b.d), b.d);
+    else
+      for (i64 d = 0; d < b.d; d++) I(y)[row * b.d + d] += I(x)[i / k * b.d + d];
   }
   return true;
 }
@@ -81,10 +89,11 @@ bool ker_moe_combine(run *r) {
     return ker_misfit(r, "weights", ker_elems(weight), ker_elems(slot));
   if (ker_elems(y) != b.groups * tokens * b.d)
     return ker_misfit(r, "elements", ker_elems(y), b.groups * tokens * b.d);
-  memset(y->data, 0, 8 * (size_t)ker_elems(y));
+  clear(r, y);
   for (i64 i = 0, n = ker_elems(slot); i < n; i++) {
     i64 row = row_of(&b, i / (tokens * k), I(slot)[i]);
-    for (i64 d = 0; d < b.d && row >= 0; d++) F(y)[i / k * b.d + d] += F(weight)[i] * F(x)[row * b.d + d];
+    const double w = r->real == DT_F32 ? (double)((const float *)weight->data)[i] : F(weight)[i];
+    if (row >= 0) add_row(r, ker_at(r, y, i / k * b.d), w, ker_at(r, x, row * b.d), b.d);
   }
   return true;
 }
@@ -99,9 +108,8 @@ bool ker_moe_combine_dw(run *r) {
     return ker_misfit(r, "elements", ker_elems(dy), b.groups * tokens * b.d);
   for (i64 i = 0, n = ker_elems(slot); i < n; i++) {
     i64 row = row_of(&b, i / (tokens * k), I(slot)[i]);
-    double dot = 0;
-    for (i64 d = 0; d < b.d && row >= 0; d++) dot += F(dy)[i / k * b.d + d] * F(x)[row * b.d + d];
-    F(dw)[i] = dot;
+    const double dot = row < 0 ? 0 : r->v->dot(ker_at(r, dy, i / k * b.d), ker_at(r, x, row * b.d), 0, b.d);
+    r->v->store(ker_at(r, dw, i), &dot, 1, 1);
   }
   return true;
 }

@@ -7,7 +7,7 @@
 
 // Rows and columns of a tile, extents of blocks: PACK_ROWS x PACK_DEEP of one operand are in L2 with the sums of a block, a tile's
 // columns of the other in L1. PACK_A, PACK_B: packed elements of the first operand that are kept for all columns, of the second.
-enum { MR = 6, NR = 8, PACK_ROWS = 96, PACK_DEEP = 256, PACK_A = 1 << 22, PACK_B = 1 << 18 };
+enum { MR = 6, NR = 8, PACK_ROWS = 96, PACK_DEEP = 256, PACK_A = 1 << 18, PACK_B = 1 << 18 };
 
 #if defined(__GNUC__)
 typedef double v4 __attribute__((vector_size(32), aligned(8), may_alias));

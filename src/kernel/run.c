@@ -112,15 +112,25 @@ void ker_deal(const run *r, i64 n, i64 each, void (*job)(const void *arg, i64 fr
   parallel_for(r->threads, d.parts, deal_part, &d);
 }
 
+// Behind the arenas: how far each was used before.
+static arena_mark_t *marks_of(arena **a, int threads) { return (arena_mark_t *)(void *)(a + threads); }
+
 arena **ker_scratches(run *r, int threads) {
-  arena **a = NEWN(r->a, arena *, threads);
+  arena **a = arena_alloc(r->a, (size_t)threads * (sizeof *a + sizeof(arena_mark_t)));
   a[0] = r->a;
-  for (int t = 1; t < threads; t++) a[t] = arena_new();
+  for (int t = 1; t < threads; t++) {
+    a[t] = r->temps ? r->temps[t - 1] : arena_new();
+    marks_of(a, threads)[t] = arena_mark(a[t]);
+  }
   return a;
 }
 
-void ker_scratches_free(arena **a, int threads) {
-  for (int t = 1; t < threads; t++) arena_free(a[t]);
+void ker_scratches_free(const run *r, arena **a, int threads) {
+  for (int t = 1; t < threads; t++)
+    if (r->temps)
+      arena_release(a[t], marks_of(a, threads)[t]);
+    else
+      arena_free(a[t]);
 }
 
 // f32 where every float is stored so.
@@ -180,6 +190,7 @@ bool kernel_run(ctx *c, const ker_args *k, loc where) {
            .nres = k->nres,
            .blob = k->blob,
            .threads = k->threads,
+           .temps = k->temps,
            .step = k->step,
            .real = kernels[id].opd >= AS_REAL || kernels[id].res == AS_REAL ? real_of(k) : DT_F64};
   r.v = ker_loops_of(r.real);

@@ -30,15 +30,24 @@ typedef struct parcel parcel;
 struct parcel {
   parcel *next;
   MPI_Request request;
+  int room;
   char data[];
 };
 typedef struct {
   MPI_Comm comm;
   parcel *under_way;
+  parcel *spare;       // the largest of those that have left; NULL: none has
   uint32_t n, look_at; // parcels under way; at so many it is looked which have arrived
   bool sleeps;
 } line;
 static line first, second = {.sleeps = true};
+
+static void give_back(line *l, parcel *p) {
+  parcel *other = l->spare;
+  const bool larger = !other || p->room > other->room;
+  if (larger) l->spare = p;
+  free(larger ? other : p);
+}
 
 static bool sent(line *l) { // Is nothing under way any more? Frees what has arrived.
   for (parcel **at = &l->under_way; *at;) {
@@ -51,19 +60,30 @@ static bool sent(line *l) { // Is nothing under way any more? Frees what has arr
     }
     *at = p->next;
     l->n--;
-    free(p);
+    give_back(l, p);
   }
   l->look_at = 2 * l->n + LOOK_AT;
   return !l->under_way;
 }
 
 static bool send_chunk(line *l, uint32_t to, const char *data, int bytes) {
-  parcel *p = malloc(sizeof *p + (size_t)bytes);
+  const bool fits = l->spare && l->spare->room >= bytes;
+  parcel *p = fits ? l->spare : malloc(sizeof *p + (size_t)bytes);
+  int done = 0;
   if (!p) return false; // with ENOMEM
+  if (fits)
+    l->spare = NULL;
+  else
+    p->room = bytes;
   memcpy(p->data, data, (size_t)bytes);
   if (MPI_Isend(p->data, bytes, MPI_BYTE, (int)to, MESSAGE_TAG, l->comm, &p->request) != MPI_SUCCESS) {
     free(p);
     return false;
+  }
+  MPI_Test(&p->request, &done, MPI_STATUS_IGNORE);
+  if (done) { // MPI has put it down
+    give_back(l, p);
+    return true;
   }
   p->next = l->under_way;
   l->under_way = p;

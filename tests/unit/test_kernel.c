@@ -402,6 +402,27 @@ static void naive_conv(const ker_tensor *x, const ker_tensor *w, ker_tensor *y, 
         }
 }
 
+static void check_conv(u32 nd, const i64 *image, i64 filters, i64 g, const i64 *strides, const i64 *dilations,
+                       const i64 *pads) {
+  ker_tensor x = made(DT_F64, nd, image, NULL), w = made(DT_F64, DIMS(filters, image[1] / g, 3, 2), NULL);
+  attr common[] = {av(A_strides, 2, strides), av(A_dilations, 2, dilations), av(A_pads, 4, pads),
+                   ai(A_group, g), av(A_shape, 4, x.dim)};
+  ker_tensor y = run2(OP_conv, with(4, common), x, w);
+  double *want = NEWN(A, double, ker_elems(&y));
+  naive_conv(&x, &w, &y, want, g, strides, dilations, pads);
+  CHECK(rel_error(&y, want) < 1e-14);
+  // Bilinear: <dy, conv(x, w)> = <dx, x> = <dw, w>.
+  ker_tensor dy = made(DT_F64, y.nd, y.dim, NULL), dx = run2(OP_conv_dx, with(5, common), dy, w);
+  common[4] = av(A_shape, 4, w.dim);
+  ker_tensor dw = run2(OP_conv_dw, with(5, common), dy, x);
+  double a = 0, b = 0, c = 0;
+  for (i64 i = 0; i < ker_elems(&y); i++) a += at(&dy, i) * at(&y, i);
+  for (i64 i = 0; i < ker_elems(&x); i++) b += at(&dx, i) * at(&x, i);
+  for (i64 i = 0; i < ker_elems(&w); i++) c += at(&dw, i) * at(&w, i);
+  CHECK_CLOSE(b, a, 1e-12);
+  CHECK_CLOSE(c, a, 1e-12);
+}
+
 TEST(kernel_conv_and_its_gradients) {
   begin();
   static const struct {
@@ -409,26 +430,45 @@ TEST(kernel_conv_and_its_gradients) {
   } cases[] = {{1, {1, 1}, {1, 1}, {0, 0, 0, 0}},
                {1, {2, 1}, {1, 2}, {1, 2, 0, 1}},
                {2, {1, 2}, {2, 1}, {2, 0, 2, 0}},
-               {4, {3, 2}, {1, 1}, {0, 1, 1, 1}}};
+               {4, {3, 2}, {1, 1}, {0, 1, 1, 1}},
+               {1, {1, 1}, {1, 1}, {-1, 2, 3, -2}}};
   for (u32 k = 0; k < COUNT_OF(cases); k++) {
-    i64 g = cases[k].groups;
-    ker_tensor x = made(DT_F64, DIMS(2, 4, 7, 6), NULL), w = made(DT_F64, DIMS(8, 4 / g, 3, 2), NULL);
-    attr common[] = {av(A_strides, 2, cases[k].s), av(A_dilations, 2, cases[k].d), av(A_pads, 4, cases[k].p),
-                     ai(A_group, g), av(A_shape, 4, x.dim)};
-    ker_tensor y = run2(OP_conv, with(4, common), x, w);
-    double *want = NEWN(A, double, ker_elems(&y));
-    naive_conv(&x, &w, &y, want, g, cases[k].s, cases[k].d, cases[k].p);
-    CHECK(rel_error(&y, want) < 1e-14);
-    // Bilinear: <dy, conv(x, w)> = <dx, x> = <dw, w>.
-    ker_tensor dy = made(DT_F64, y.nd, y.dim, NULL), dx = run2(OP_conv_dx, with(5, common), dy, w);
-    common[4] = av(A_shape, 4, w.dim);
-    ker_tensor dw = run2(OP_conv_dw, with(5, common), dy, x);
-    double a = 0, b = 0, c = 0;
-    for (i64 i = 0; i < ker_elems(&y); i++) a += at(&dy, i) * at(&y, i);
-    for (i64 i = 0; i < ker_elems(&x); i++) b += at(&dx, i) * at(&x, i);
-    for (i64 i = 0; i < ker_elems(&w); i++) c += at(&dw, i) * at(&w, i);
-    CHECK_CLOSE(b, a, 1e-12);
-    CHECK_CLOSE(c, a, 1e-12);
+    check_conv(DIMS(2, 4, 7, 6), 8, cases[k].groups, cases[k].s, cases[k].d, cases[k].p);
+    check_conv(DIMS(1, 96, 40, 61), 4, cases[k].groups, cases[k].s, cases[k].d,
+               cases[k].p); // in blocks, of some channels
+  }
+  end();
+}
+
+// However large the images are, a convolution takes little beside its tensors.
+TEST(kernel_conv_takes_little_memory) {
+  enum { MOST = 6 << 20 }; // with its packed copy in f64, where there is no BLAS
+  begin();
+  static const i64 one[] = {1, 1}, pads[] = {1, 1, 1, 1};
+  ker_tensor x = made(DT_F32, DIMS(2, 32, 120, 120), NULL), w = made(DT_F32, DIMS(8, 32, 3, 3), NULL);
+  ker_tensor y = made(DT_F32, DIMS(2, 8, 120, 120), NULL); // columns of one image: 16 MiB
+  const struct {
+    opcode op;
+    const ker_tensor *a, *b, *of;
+  } ops[] = {{OP_conv, &x, &w, &y}, {OP_conv_dx, &y, &w, &x}, {OP_conv_dw, &y, &x, &w}};
+  for (u32 k = 0; k < COUNT_OF(ops); k++) {
+    attr given[] = {av(A_strides, 2, one), av(A_pads, 4, pads), av(A_shape, 4, ops[k].of->dim)};
+    arena *scratch = arena_new();
+    ker_tensor opd[] = {*ops[k].a, *ops[k].b}, res = made(DT_F32, ops[k].of->nd, ops[k].of->dim, NULL);
+    const attrs at = k ? with(3, given) : with(2, given);
+    const ker_args args = {.op = ops[k].op,
+                           .at = at,
+                           .nopd = 2,
+                           .nres = 1,
+                           .opd = opd,
+                           .res = &res,
+                           .scratch = scratch,
+                           .threads = 1};
+    const arena_mark_t mark = arena_mark(scratch);
+    CHECK(kernel_run(C, &args, (loc){0}));
+    CHECK_MSG(arena_bytes(scratch) < MOST, "%s: %zu bytes", op_row_of(ops[k].op)->name, arena_bytes(scratch));
+    arena_release(scratch, mark);
+    arena_free(scratch);
   }
   end();
 }

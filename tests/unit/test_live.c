@@ -58,6 +58,27 @@ TEST(live_packs_without_overlap) {
     waste = MAX(waste, more), steps += k % 2 ? more / 150 : 0;
     arena_free(a);
   }
-  CHECK_MSG(waste < 0.30 && steps < 0.05, "at most %.1f %% more than the peak, of steps %.2f %% on average",
+  CHECK_MSG(waste < 0.12 && steps < 0.002, "at most %.1f %% more than the peak, of steps %.2f %% on average",
             100 * waste, 100 * steps);
+}
+
+// A pipeline's stage: what is summed up stays, microbatch after microbatch leaves activations that the next one still
+// meets, and in between comes something large. That must lie now here, now there for all to fit into the peak.
+TEST(live_packs_microbatches_into_their_peak) {
+  enum { KEPT = 20, LEFT = 30, MICROBATCHES = 4, LARGE = 49152 };
+  arena *a = arena_new();
+  live_value v[KEPT + MICROBATCHES * (LEFT + 1)];
+  i64 offset[COUNT_OF(v)];
+  u32 n = 0;
+  for (u32 k = 0; k < KEPT; k++) v[n++] = (live_value){9216 - 256 * (i64)(k % 3), 0, 1000};
+  for (u32 m = 0; m < MICROBATCHES; m++) {
+    const u32 begin = 10 + 100 * m;
+    for (u32 k = 0; k < LEFT; k++) // the first to come is the last to go
+      v[n++] = (live_value){k % 5 ? 384 : 1536, begin + k, begin + 180 - k};
+    v[n++] = (live_value){LARGE, begin + 90, begin + 91};
+  }
+  const live_packed r = live_pack(a, v, n, 64, offset);
+  check(v, n, 64, r, offset);
+  CHECK_MSG(r.extent == r.peak, "%lld, the peak %lld", (long long)r.extent, (long long)r.peak);
+  arena_free(a);
 }
