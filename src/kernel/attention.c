@@ -332,7 +332,7 @@ static void run_units(attention *x, bool by_rows,
   assert(x->apart.count * u.parts <= INT32_MAX);
   if (x->nrow && x->apart.count && x->together.count)
     parallel_for(threads, (u32)(x->apart.count * u.parts), one_unit, &u);
-  ker_scratches_free(u.scratch, threads);
+  ker_scratches_free(x->r, u.scratch, threads);
 }
 
 bool ker_attention(run *r) {
