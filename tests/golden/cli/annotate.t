@@ -774,7 +774,7 @@ error[E0509]: mb=8 contradicts the annotations, which say mb=4
 [2]
 $ heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "mb=4 zero=1" | sed -n "2p"
 plan       layers 0-1: replicate(2), layers 2-3: replicate(2); 4 microbatches; zero=1
-$ for c in 'tp=2' 'mbs=2' 'sp' 'bn=sync' 'layers=equal' 'dp.shares=3/1' 'skip=2' 'overlap=none channels=one' 'overlap=none buffers=rendezvous' 'schedule=interleaved v=2'; do heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "$c" 2>&1 | sed -n '1p;$p'; done
+$ for c in 'tp=2' 'mbs=2' 'sp' 'bn=sync' 'coshard=2' 'axial' 'sync=ps' 'layers=equal' 'dp.shares=3/1' 'skip=2' 'overlap=none channels=one' 'overlap=none buffers=rendezvous' 'schedule=interleaved v=2'; do heddle verify mlp-xs:layers=4 --batch 64 --train --annotate a.yaml --strategy "$c" 2>&1 | sed -n '1p;$p'; done
 error[E0509]: tp=2 cannot be combined with annotations: annotations say the devices of every part of the model
   hint: leave it out; `split: N` says it of a part of the model
 error[E0509]: mbs=2 cannot be combined with annotations: task graphs have data ranks of their own
@@ -783,6 +783,12 @@ error[E0509]: sp cannot be combined with annotations: splits of annotations leav
   hint: leave it out; a strategy with tp has it
 error[E0509]: bn=sync cannot be combined with annotations: annotated plans take the statistics of batch norm on every device alone
   hint: leave it out
+error[E0509]: coshard=2 cannot be combined with annotations: parts of heads and hidden units are of plans by degrees
+  hint: leave it out; a strategy with dp, tp and pp has it
+error[E0509]: axial cannot be combined with annotations: annotations say what is split over devices
+  hint: leave it out; a strategy with tp has it
+error[E0509]: sync=ps cannot be combined with annotations: annotated plans sum gradients on all data ranks
+  hint: leave it out; a strategy with dp has it
 error[E0509]: layers=equal: only automatic task graphs are cut by it
   hint: leave it out; the layers of a scope say it
 error[E0509]: dp.shares=3/1 cannot be combined with annotations: annotations say what devices get
