@@ -55,14 +55,15 @@ TEST(host_cost_is_of_the_node_that_a_rank_is_on) {
 
 // A rank that is on two meshes of a program is one rank; one that is on no mesh is not there.
 TEST(host_cost_counts_a_rank_once) {
-  for (u32 meshes = 1; meshes <= 3; meshes++) {
+  for (u32 meshes = 1; meshes <= 4; meshes++) {
     bed b = bed_new("1x8 v100 hostmem=64GiB hostbw=10GB/s", NULL, 2, 1);
     REQUIRE(b.k != NULL);
     if (meshes > 1) mesh_add(b.p->sp, sym_of(b.c, "again"), (u8[]){b.dp, b.tp}, 2, 0, NULL);
     if (meshes > 2) mesh_add(b.p->sp, sym_of(b.c, "beside"), (u8[]){b.dp, b.tp}, 2, 1, NULL); // ranks 1, 2
+    if (meshes > 3) mesh_add(b.p->sp, sym_of(b.c, "listed"), (u8[]){b.dp, b.tp}, 2, 0, (u32[]){5, 1});
     i64 ps[2] = {0};
     CHECK_EQ_I64(sgd_times(&b, ps, NULL), 1);
-    CHECK_EQ_I64(ps[0], moved_ps(meshes > 2 ? 3 : 2, 10e9));
+    CHECK_EQ_I64(ps[0], moved_ps(MAX(meshes, 2), 10e9));
     bed_free(&b);
   }
 }
