@@ -70,10 +70,6 @@ typedef struct {
 // no less than the time that a rank needs for the quanta it must have.
 balance_fault balance_shares(arena *a, const balance_batch *in, balance_split *out);
 
-// How many quanta of each_bytes fit a memory beside fixed_bytes: a cap. 0 where not even those fit; INT64_MAX
-// where quanta take no bytes.
-i64 balance_cap(i64 memory_bytes, i64 fixed_bytes, i64 each_bytes);
-
 // ---- stages: pipeline ---------------------------------------------------------------------------------
 // A chain of layers is cut into stages of one or more layers, each on a device of its own; not every device
 // need be used. Wanted are the devices, their order and the cuts. With stage i of N, from 0, on a device of

@@ -128,8 +128,3 @@ balance_fault balance_shares(arena *a, const balance_batch *in, balance_split *o
   arena_free(tmp);
   return f;
 }
-
-i64 balance_cap(i64 memory_bytes, i64 fixed_bytes, i64 each_bytes) {
-  if (memory_bytes < fixed_bytes) return 0;
-  return each_bytes ? (memory_bytes - fixed_bytes) / each_bytes : INT64_MAX;
-}

@@ -15,8 +15,6 @@ static const struct {
 #include "diagnose/classes.def"
 };
 
-const char *kernel_class_name(kernel_class k) { return names[k]; }
-
 kernel_class kernel_class_of(const char *name) {
   for (u32 k = 0; k < COUNT_OF(patterns); k++)
     if (change_name_matches(patterns[k].pattern, name)) return patterns[k].is;

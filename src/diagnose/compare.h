@@ -13,7 +13,6 @@ typedef enum {
 #include "diagnose/classes.def"
   KERNEL_CLASSES
 } kernel_class;
-const char *kernel_class_name(kernel_class k);
 // By the table of patterns; never by guessing.
 kernel_class kernel_class_of(const char *name);
 

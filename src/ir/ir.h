@@ -201,8 +201,6 @@ attr attr_d(attr_key k, u32 data);
 attr attr_x(attr_key k, const u8 *axes, u32 n);
 stream stream_of(prog *p, sym name); // found or added; 255 at most
 u32 data_add(prog *p, const shape *s, const void *bytes, bool copy);
-enum { POINT_FREE = 0xffff };           // in point_of's argument: this temporal axis is not fixed
-u32 point_of(prog *p, const coords *c); // interned temporal coordinates (spatial axes are ignored)
 u32 point_with(prog *p, u32 point, u8 axis, u16 at);
 u32 point_merge(prog *p, u32 outer, u32 inner); // of an instruction in a call: the inner coordinate wins
 

@@ -248,13 +248,6 @@ static u32 point_intern(prog *p, const coords *c, u64 fixed) {
   return id;
 }
 
-u32 point_of(prog *p, const coords *c) {
-  u64 fixed = 0;
-  for (u32 x = 1; x <= axis_count(p->sp); x++)
-    if (c->at[x] != POINT_FREE && axis_get(p->sp, (u8)x)->temporal) fixed |= (u64)1 << x;
-  return point_intern(p, c, fixed);
-}
-
 u32 point_with(prog *p, u32 point, u8 axis, u16 at) {
   coords c = p->points.v[point];
   c.at[axis] = at;

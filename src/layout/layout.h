@@ -33,7 +33,6 @@ const char *red_name(reduction r);                                        // "no
 
 space *space_new(ctx *c, arena *a);
 space *space_clone(const space *s, ctx *c, arena *a); // same ids
-ctx *space_ctx(const space *s);
 
 // ---- axes. Atoms: a spatial axis lies across ranks, a temporal axis in time on the same ranks. ----------
 // An id is 1..AXES_MAX-1; 0 = none. Names are unique in a space.

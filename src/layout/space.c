@@ -21,8 +21,6 @@ space *space_new(ctx *c, arena *a) {
   return s;
 }
 
-ctx *space_ctx(const space *s) { return s->c; }
-
 // ---- copies ------------------------------------------------------------------------------------------
 
 static hmap map_clone(const hmap *m, arena *a) {

@@ -273,7 +273,6 @@ static inline bool machine_joined(const node_kind *nk) {
 const char *machine_apart(const machine *m, u32 kind);
 // Does it have this rank? Else a diagnostic at `at`.
 bool machine_has_rank(ctx *c, const machine *m, u32 rank, loc at);
-void machine_set_usable(machine *m, i64 bytes); // of every device, at most its memory
 machine *machine_twice(arena *a,
                        const machine *m); // with twice the nodes; NULL: more devices than there may be
 

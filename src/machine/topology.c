@@ -48,11 +48,6 @@ double machine_top_bw(const device_kind *k) {
   return k->mem_bw * best;
 }
 
-void machine_set_usable(machine *m, i64 bytes) {
-  device_kind *k = (device_kind *)m->kind; // the machine's own array: read-only for everybody else
-  for (u32 i = 0; i < m->nkinds; i++) k[i].usable_bytes = MIN(bytes, k[i].mem_bytes);
-}
-
 machine *machine_twice(arena *a, const machine *m) {
   if (m->nranks > MACHINE_RANKS_MAX / 2) return NULL;
   machine *out = arena_dup(a, m, sizeof *m);

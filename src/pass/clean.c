@@ -1,8 +1,7 @@
-// clean.c - what a program does not need: instructions nobody uses, moves that move nothing, results computed
-// twice, and table entries that nothing names. Not an optimizer: costs play no part.
+// clean.c - what a program does not need: instructions nobody uses, and table entries that nothing names. Not an optimizer:
+// costs play no part.
 //
-// Idea: all instructions are pure, so one is needed if a returned value depends on it, and two of the same
-// operator, attributes and operands are one. Every walk is one pass over a function.
+// Idea: all instructions are pure, so one is needed if a returned value depends on it. Every walk is one pass over a function.
 #include "pass/internal.h"
 
 // ---- dead code -------------------------------------------------------------------------------------------
@@ -69,117 +68,6 @@ u32 pass_dce(prog *p) {
   arena_free(tmp);
   IR_VERIFY_PASS(p);
   return n;
-}
-
-// ---- moves that move nothing, results computed twice -----------------------------------------------------
-typedef struct {
-  prog *p;
-  func_info *f;
-  value *same;   // value -> what it equals; itself, if nothing simpler
-  bool *donated; // is it taken over by somebody
-  hmap seen;     // of instructions
-  arena *tmp;
-} folder;
-
-// Composes with the same operator that made the operand: the last reshape decides, permutations multiply.
-static void fold_chain(folder *w, instr *in) {
-  prog *p = w->p;
-  value x = opd_of(w->f, in, 0);
-  const instr *by = val(w->f, x)->def ? &w->f->body.v[val(w->f, x)->def - 1] : NULL;
-  if (!by || by->op != in->op) return;
-  if (in->op == OP_transpose) {
-    const i64 *a = NULL, *b = NULL;
-    i64 both[DIMS_MAX];
-    u32 n = attr_ints(attrs_get(p, by->at), A_perm, &a);
-    attr_ints(attrs_get(p, in->at), A_perm, &b);
-    for (u32 d = 0; d < n; d++) both[d] = a[b[d]];
-    attr perm = attr_v(A_perm, both, n);
-    in->at = attrs_of(p, &perm, 1);
-  } else if (in->op != OP_reshape) {
-    return;
-  }
-  w->f->opds.v[in->opd] = w->same[opd_of(w->f, by, 0)];
-}
-
-static bool moves_nothing(const folder *w, const instr *in) {
-  attrs a = attrs_get(w->p, in->at);
-  const i64 *perm = NULL;
-  if (in->nres != 1 || instr_nopd(w->f, in) != 1) return false;
-  if (val(w->f, opd_of(w->f, in, 0))->ty.i != val(w->f, in->res)->ty.i) return false;
-  switch (in->op) {
-  case OP_identity:
-  case OP_cast:
-  case OP_reshape:
-  case OP_expand:
-  case OP_concat: return true;
-  case OP_scale: return attr_float(a, A_alpha, 1) == 1;
-  case OP_offset: return attr_float(a, A_alpha, 0) == 0;
-  case OP_transpose:
-    for (u32 d = attr_ints(a, A_perm, &perm); d-- > 0;)
-      if (perm[d] != d) return false;
-    return true;
-  default: return false;
-  }
-}
-
-static bool instr_equal(const folder *w, const instr *a, const instr *b) {
-  if (a->op != b->op || a->at.i != b->at.i || a->nopd != b->nopd || a->nres != b->nres) return false;
-  if (a->g.i != b->g.i || a->strm != b->strm || a->coord != b->coord || a->callee.i != b->callee.i)
-    return false;
-  if (a->nopd && memcmp(&w->f->opds.v[a->opd], &w->f->opds.v[b->opd], a->nopd * sizeof(u32))) return false;
-  for (u32 r = 0; r < a->nres; r++)
-    if (val(w->f, a->res + r)->ty.i != val(w->f, b->res + r)->ty.i) return false;
-  return a->flags == b->flags;
-}
-
-// An earlier instruction that computes the same; NULL (and remembered) if there is none. What is taken over,
-// or does not run where and when its twin does, is never shared.
-static const instr *twin(folder *w, u32 index) {
-  const instr *in = &w->f->body.v[index];
-  if (op_row_of(in->op)->flags & OPF_COMM || in->op == OP_opaque || instr_nopd(w->f, in) != in->nopd)
-    return NULL;
-  for (u32 o = 0; o < in->nopd; o++)
-    if (opd_donated(w->f, in, o)) return NULL;
-  u64 h = hash_u64((u64)in->op << 32 | in->at.i, in->callee.i);
-  if (in->nopd) h = hash_bytes(&w->f->opds.v[in->opd], in->nopd * sizeof(u32), h);
-  for (u32 it = 0, k; hmap_next(&w->seen, h, &it, &k);)
-    if (instr_equal(w, &w->f->body.v[k], in)) return &w->f->body.v[k];
-  hmap_add(w->tmp, &w->seen, h, index);
-  return NULL;
-}
-
-static void fold(folder *w) {
-  func_info *f = w->f;
-  for (value v = 0; v < f->values.n; v++) w->same[v] = v;
-  for (u32 k = 0; k < f->opds.n; k++)
-    w->donated[f->opds.v[k] & OPD_VALUE] |= (f->opds.v[k] & OPD_DONATED) != 0;
-  for (u32 k = 0; k < f->body.n; k++) {
-    instr *in = &f->body.v[k];
-    for (u32 o = 0; o < in->nopd; o++) {
-      u32 *e = &f->opds.v[in->opd + o];
-      *e = w->same[*e & OPD_VALUE] | (*e & ~(u32)OPD_VALUE);
-    }
-    bool taken = in->nopd && opd_donated(f, in, 0);
-    for (u32 r = 0; r < in->nres; r++) taken |= w->donated[in->res + r];
-    if (taken) continue;
-    if (in->nopd) fold_chain(w, in);
-    const instr *t = moves_nothing(w, in) ? NULL : twin(w, k);
-    if (moves_nothing(w, in)) w->same[in->res] = opd_of(f, in, 0);
-    for (u32 r = 0; t && r < in->nres; r++) w->same[in->res + r] = t->res + r;
-  }
-  for (u32 k = 0; k < f->rets.n; k++) f->rets.v[k] = w->same[f->rets.v[k]];
-}
-
-u32 pass_fold(prog *p) {
-  arena *tmp = arena_new();
-  for (u32 k = 1; k < p->funcs.n; k++) {
-    func_info *f = p->funcs.v[k];
-    folder w = {.p = p, .f = f, .tmp = tmp};
-    w.same = NEWN(tmp, value, f->values.n), w.donated = ZNEWN(tmp, bool, f->values.n);
-    fold(&w);
-  }
-  arena_free(tmp);
-  return pass_dce(p);
 }
 
 // ---- tables ----------------------------------------------------------------------------------------------

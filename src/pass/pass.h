@@ -90,11 +90,8 @@ func pass_host_update(prog *p, func f, const host_update_opts *o); // host_updat
 void pass_prefetch(prog *p, u32 ahead);
 
 // ---- clean-up (clean.c) ----------------------------------------------------------------------------------
-// Each drops unreachable functions, so that ids of functions may change. The first two return how many
-// instructions went.
-u32 pass_dce(prog *p);      // instructions without effect on returned values
-u32 pass_fold(prog *p);     // identities, casts to the same type, reshape of reshape, transpose of transpose,
-                            // common subexpressions; what is donated is left alone
+// Each drops unreachable functions, so that ids of functions may change.
+u32 pass_dce(prog *p);      // instructions without effect on returned values; how many went
 void pass_compact(prog *p); // unused types, attributes and constants; renumbers them
 
 // ---- gradients (grad*.c) --------------------------------------------------------------------

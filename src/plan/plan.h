@@ -215,8 +215,8 @@ typedef struct {
   const u32 *ending;
   u32 nending;
 } plan_probed;
-// No segment lies on several places, no weight has a server and none several versions, nothing is in host memory, no sums run beside a backward: such plans are simulated whole. A probe of a plan that
-// offloads is that of the plan that does not.
+// No weight has a server and none several versions, nothing is in host memory, no sums run beside a backward: plans that have
+// such things are simulated whole. A probe of a plan that offloads is that of the plan that does not.
 bool plan_has_probe(const plan *pn);
 bool plan_lies_wide(const plan *pn); // may a segment lie on several places?
 prog *plan_probe(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers, plan_probed *out);

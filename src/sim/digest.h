@@ -1,4 +1,5 @@
-// digest.h - a probe while its stages are being made known. Shared by stages.c, stage_bytes.c, compose.c and ends.c only.
+// digest.h - a probe while its stages are being made known. Shared by stages.c, stage_bytes.c, compose.c,
+// ends.c and wide.c only.
 #ifndef HEDDLE_SIM_DIGEST_H
 #define HEDDLE_SIM_DIGEST_H
 #include "sim/stages.h"

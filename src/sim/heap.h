@@ -1,5 +1,5 @@
 // heap.h - what the values of one function hold while it is walked: buffers, and who holds them. Shared by
-// heap.c, bytes.c, peak.c and stages.c only.
+// heap.c, bytes.c, peak.c, stages.c, stage_bytes.c and ending.c only.
 //
 // A buffer is what an instruction allocates. Most values are one buffer; a value that joins or packs others
 // has leaves (a tensor one, a tuple one for each of its tensors), each of which holds any number of buffers.

@@ -113,12 +113,6 @@ u32 *trace_order(arena *a, const trace *t) { // merge sort: stable, and linear o
   return from;
 }
 
-i64 trace_span_ps(const trace *t) {
-  i64 end = 0;
-  for (u32 k = 0; k < t->n; k++) end = MAX(end, t->start_ps[k] + MAX(t->dur_ps[k], 0));
-  return end;
-}
-
 u64 trace_events(const trace_source *s) {
   u64 n = 0;
   for (u32 k = 0; k < s->nranks * s->nstreams; k++) n += s->count[k];

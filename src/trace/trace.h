@@ -175,8 +175,6 @@ static inline const trace_process *trace_process_of(const trace *t, u32 event) {
 static inline sym trace_name(const trace *t, u32 event) { return t->names.v[t->name[event]]; }
 // Events in order of (lane, start) and, on threads, where calls nest, longest first; stable. order[k] = index of the k-th event.
 u32 *trace_order(arena *a, const trace *t);
-// Last end of any event; of one process these are on one clock.
-i64 trace_span_ps(const trace *t);
 
 // ---- files ----------------------------------------------------------------------------------------------
 // Formats that are read, a row of formats.def each.

@@ -203,7 +203,7 @@ TEST(shares_are_no_worse_than_whales) {
     balance_ranks rank[6];
     for (u32 i = 0; i < n; i++) {
       DF[i] = 1 + few(12), DM[i] = few(3 * quanta * each / n + 2);
-      rank[i] = (balance_ranks){.count = 1, .cap = balance_cap(DM[i], 0, each), .each_ps = 27720 / DF[i]};
+      rank[i] = (balance_ranks){.count = 1, .cap = DM[i] / each, .each_ps = 27720 / DF[i]};
     }
     arena *a = arena_new();
     balance_loads l;

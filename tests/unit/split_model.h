@@ -17,7 +17,7 @@ typedef struct {
 static const front_dim split_dims[] = {{"batch", 4}, {"sequence", 16}};
 
 // dims: of an imported model, how many of split_dims.
-static split_model split_open(const char *name, u32 dims, const hybrid_opts *h) {
+static inline split_model split_open(const char *name, u32 dims, const hybrid_opts *h) {
   split_model m = {.c = ctx_new(), .a = arena_new()};
   front_opts fo = {.ndims = dims, .dims = split_dims, .loss = h->train};
   if (!dims && !strstr(name, ".heddle"))

@@ -60,20 +60,13 @@ TEST(ir_attributes_are_interned) {
 TEST(ir_points) {
   ctx *c = ctx_new();
   prog *p = prog_new(c);
-  u8 tp = axis_add(p->sp, sym_of(c, "tp"), 2, false), mb = axis_add(p->sp, sym_of(c, "mb"), 4, true);
-  u8 cs = axis_add(p->sp, sym_of(c, "cs"), 2, true);
+  u8 mb = axis_add(p->sp, sym_of(c, "mb"), 4, true), cs = axis_add(p->sp, sym_of(c, "cs"), 2, true);
   u32 a = point_with(p, 0, mb, 0), b = point_with(p, 0, cs, 1), ab = point_with(p, a, cs, 1);
   CHECK(a && a != b && p->points.v[a].at[mb] == 0 && p->fixed.v[a] == (u64)1 << mb);
   CHECK_EQ_I64(point_merge(p, a, b), ab);
   CHECK_EQ_I64(point_merge(p, b, a), ab);
   CHECK_EQ_I64(point_merge(p, 0, a), a);
   CHECK_EQ_I64(point_merge(p, point_with(p, 0, mb, 3), a), a); // the inner coordinate wins
-  coords free = {{0}};
-  free.at[tp] = 1; // no temporal axis: not a coordinate in time
-  free.at[mb] = free.at[cs] = POINT_FREE;
-  CHECK_EQ_I64(point_of(p, &free), 0);
-  free.at[mb] = 0;
-  CHECK_EQ_I64(point_of(p, &free), a);
   prog_free(p);
   ctx_free(c);
 }

@@ -42,49 +42,6 @@ TEST(clean_dead) {
   ctx_free(c);
 }
 
-TEST(clean_fold) {
-  ctx *c = ctx_new();
-  prog *p = parse(c, "func @main(%x: f32[2,6]) -> (f32[2,6], f32[6,2], f32[2,6], f32[2,6]) {\n"
-                     "  %a = identity %x\n"
-                     "  %b = cast %a {dtype=f32}\n"
-                     "  %c = reshape %b {shape=[3,4]}\n"
-                     "  %d = reshape %c {shape=[12]}\n"
-                     "  %e = reshape %d {shape=[2,6]}\n" // x
-                     "  %f = transpose %e {perm=[1,0]}\n"
-                     "  %g = transpose %f {perm=[1,0]}\n" // x again
-                     "  %h = exp %g\n"
-                     "  %i = exp %x\n" // the same
-                     "  %j = scale %i {alpha=1}\n"
-                     "  %k = add %h, %j\n"
-                     "  return %e, %f, %k, %h\n}\n");
-  pass_fold(p);
-  CHECK(ir_verify(p));
-  CHECK_STR(ops(p), "transpose exp add");
-  const func_info *f = func_get(p, p->main);
-  CHECK_EQ_I64(f->rets.v[0], 1);
-  CHECK_EQ_I64(opd_of(f, &f->body.v[2], 0), opd_of(f, &f->body.v[2], 1));
-  CHECK_EQ_I64(pass_fold(p), 0);
-  prog_free(p);
-  ctx_free(c);
-}
-
-// What is taken over may not be shared, and a move to another element type is a move.
-TEST(clean_fold_leaves) {
-  ctx *c = ctx_new();
-  prog *p = parse(c, "func @main(%x: f32[4]) -> (f32[4], f32[4], f32[4]) {\n"
-                     "  %a = exp %x\n"
-                     "  %b = exp %x\n"
-                     "  %c = neg !%a\n"
-                     "  %d = cast %x {dtype=f16}\n"
-                     "  %e = cast %d {dtype=f32}\n"
-                     "  return %b, %c, %e\n}\n");
-  CHECK_EQ_I64(pass_fold(p), 0);
-  CHECK(ir_verify(p));
-  CHECK_STR(ops(p), "exp exp neg cast cast");
-  prog_free(p);
-  ctx_free(c);
-}
-
 TEST(clean_tables) {
   ctx *c = ctx_new();
   prog *p = parse(c, "func @main(%x: f32[4]) -> (f32[4]) {\n"
