@@ -617,14 +617,28 @@ static u32 call_that_makes(const func_info *f, value v) {
   return def && f->body.v[def - 1].op == OP_call ? def : 0;
 }
 
-// A call to a function that sends what it is given to the host: calls that make that.
+// A call that makes what is sent to the host, and those before it that have added to the same: main has the layers of all or
+// of none, as contributions to a sum are counted (plan/validate.c).
+static void mark_maker(const func_info *f, u32 maker, bool *which) {
+  if (!maker || which[maker - 1]) return;
+  const instr *i = &f->body.v[maker - 1];
+  which[maker - 1] = true;
+  for (u32 o = 0; o < i->nopd; o++) {
+    const u32 made = opd_donated(f, i, o) ? call_that_makes(f, opd_of(f, i, o)) : 0;
+    if (made && f->body.v[made - 1].flags & INSTR_BACKWARD) mark_maker(f, made, which);
+  }
+}
+
+// A call to a function that sends what it is given to the host, or a cast of it, or what it is the last sum of: calls that
+// make that.
 static void mark_makers(const prog *p, const instr *call, bool *which) {
   const func_info *f = func_get(p, p->main), *g = func_get(p, call->callee);
   for (u32 k = 0; k < g->body.n; k++)
     for (u32 o = 0; g->body.v[k].op == OP_copy && o < instr_nopd(g, &g->body.v[k]); o++) {
-      const value v = opd_of(g, &g->body.v[k], o);
-      const u32 maker = v <= g->nparams ? call_that_makes(f, opd_of(f, call, v - 1)) : 0;
-      if (maker) which[maker - 1] = true;
+      value v = opd_of(g, &g->body.v[k], o);
+      while (v > g->nparams && pass_is_alone(&g->body.v[val(g, v)->def - 1]))
+        v = opd_of(g, &g->body.v[val(g, v)->def - 1], 0);
+      if (v <= g->nparams) mark_maker(f, call_that_makes(f, opd_of(f, call, v - 1)), which);
     }
 }
 
@@ -646,6 +660,7 @@ void pass_prefetch(prog *p, u32 ahead) {
     any |= which[k] = f->body.v[k].op == OP_call && !works(p, &f->body.v[k]);
   if (any) pass_inline_calls(p, which);
   arena_free(a);
+  pass_host_order(p, ahead);
   split_fetches(p);
   move_copies(p, ahead);
 }
