@@ -27,6 +27,7 @@ typedef struct {
   u32 last, store; // latest slot of its fetches so far; moved.store of the latest one there
   u32 next;        // earliest slot of the stores to come, + 1; 0: there are none
   u32 leaving; // the latest store for an update that no step has waited for, by its instruction + 1; 0: none
+  u32 made;    // the last instruction that makes what such a store takes, + 1; 0: none
 } atom;
 
 // A copy, which is issued in slot `at`: before instruction `at` of main.
@@ -364,6 +365,19 @@ static u32 source_of(const mover *x, u32 k, u32 *store) {
   return slot;
 }
 
+// Is it a fetch of what the host has made in an update (the instruction before slot `there`), and between that and its
+// reader is what makes other gradients that leave? Then it comes at once, into the room of those that have left
+// (host_order.c), and what makes these does not wait for its reader.
+static bool comes_at_once(const mover *x, u32 k, u32 there, u32 reader) {
+  const numbers *on = &x->on[x->f->body.v[k].g.i];
+  bool all = there && x->f->body.v[there - 1].flags & INSTR_HOST;
+  for (u32 q = 0; q < on->n; q++) {
+    const u32 made = x->atom[on->v[q]].made;
+    all = all && made > there && made <= reader;
+  }
+  return all;
+}
+
 // Right after the step that it waits for, behind the fetches before it, and not before what it reads is there.
 static moved fetch_of(mover *x, u32 k) {
   const instr *i = &x->f->body.v[k];
@@ -372,13 +386,16 @@ static moved fetch_of(mover *x, u32 k) {
   u32 reader = x->n, store;
   for (u32 r = 0; r < i->nres; r++)
     if (x->read[i->res + r]) reader = MIN(reader, x->read[i->res + r] - 1);
+  const u32 there = source_of(x, k, &store);
+  const bool at_once = comes_at_once(x, k, there, reader);
   for (u32 q = 0; q < on->n; q++) {
     const atom *at = &x->atom[on->v[q]];
+    if (at_once) c.at = MAX(c.at, at->last);
+    if (at_once) continue;
     const u32 j = before(&at->step, reader), wait = j > x->ahead ? at->step.v[j - x->ahead - 1] + 1 : 0;
     const u32 first = at->step.n ? MIN(at->step.v[0], k) : k;
     c.at = MAX(c.at, MAX(at->last, wait ? wait : first));
   }
-  const u32 there = source_of(x, k, &store);
   c.at = MIN(c.at, reader);
   if (there >= c.at) c.at = there, c.store = store;
   for (u32 q = 0; q < on->n; q++)
@@ -398,6 +415,7 @@ static moved store_of(mover *x, u32 k) {
     numbers *w = j < at->step.n ? &x->waits[at->step.v[j]] : NULL;
     if (w && (!w->n || w->v[w->n - 1] != k)) *vec_push(x->a, w) = k;
     at->next = c.at + 1;
+    if (is_for_update(x, k)) at->made = MAX(at->made, place_of_store(x, k));
   }
   return c;
 }
