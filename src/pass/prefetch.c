@@ -152,6 +152,13 @@ static void find_readers(mover *x) {
   }
 }
 
+// The instruction that makes what is stored, from 0: a join of one makes nothing. x->n: there is none.
+static u32 works_for(const mover *x, value v) {
+  const instr *i = maker_of(x, v = x->root[v]);
+  while (i && i->op == OP_join && pass_is_alone(i)) i = maker_of(x, v = x->root[opd_of(x->f, i, 0)]);
+  return i ? (u32)(i - x->f->body.v) : x->n;
+}
+
 static void find_steps(mover *x) {
   memset(x->is_step, 0, x->n * sizeof *x->is_step);
   for (u32 k = 0; k < x->n; k++) {
@@ -162,8 +169,10 @@ static void find_steps(mover *x) {
       const instr *made = maker_of(x, x->root[opd_of(x->f, i, o)]);
       const u32 m = made ? (u32)(made - x->f->body.v) : 0;
       if (i->op != OP_copy && !is_view(i)) x->is_step[k] |= made && goes_to(x, m, "device");
-      if (i->op == OP_copy && made && made->op != OP_copy && !is_view(made))
-        x->is_step[m] |= goes_to(x, k, "host");
+      if (i->op == OP_copy && made && made->op != OP_copy && !is_view(made) && goes_to(x, k, "host")) {
+        const u32 own = works_for(x, opd_of(x->f, i, o));
+        if (own < x->n) x->is_step[own] = true;
+      }
     }
     x->is_step[k] |= i->op == OP_call && works(x->p, i);
   }
@@ -321,6 +330,12 @@ static u32 place_of_store(const mover *x, u32 k) {
   return made && is_for_update(x, k) ? made : k;
 }
 
+static bool makes_at_step(const mover *x, u32 k) {
+  const instr *i = &x->f->body.v[k];
+  const u32 own = i->op == OP_join && pass_is_alone(i) ? works_for(x, i->res) : k;
+  return own < x->n && x->is_step[own];
+}
+
 // Right before the step that waits for it, or whoever reads it before; not behind the stores after it. Where it comes back
 // so soon that it has less than `ahead` steps for each way, either way has half of them.
 static u32 slot_of_store(const mover *x, u32 k) {
@@ -332,7 +347,7 @@ static u32 slot_of_store(const mover *x, u32 k) {
     made = MAX(made, x->f->values.v[v].def);
     if (x->given[v] > k) slot = MIN(slot, x->given[v] - 1);
   }
-  if (!made || !x->is_step[made - 1]) return place_of_store(x, k);
+  if (!made || !makes_at_step(x, made - 1)) return place_of_store(x, k);
   for (u32 r = 0; r < i->nres; r++) {
     if (x->read[i->res + r]) slot = MIN(slot, x->read[i->res + r] - 1);
     reader = MIN(reader, reader_behind(x, i->res + r));
