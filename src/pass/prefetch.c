@@ -330,6 +330,16 @@ static u32 place_of_store(const mover *x, u32 k) {
   return made && is_for_update(x, k) ? made : k;
 }
 
+// The host's work behind the instruction that makes a gradient in a backward, from 0: no step of updates holds up what leaves,
+// so it is there before the host has used up what came before it. x->n: that is made by the update.
+static u32 host_work_behind(const mover *x, u32 made) {
+  const instr *i = &x->f->body.v[made];
+  while (i && pass_is_alone(i)) i = maker_of(x, x->root[opd_of(x->f, i, 0)]);
+  if (!i || i->flags & INSTR_UPDATE) return x->n;
+  while (made < x->n && !(x->f->body.v[made].flags & INSTR_HOST)) made++;
+  return made;
+}
+
 static bool makes_at_step(const mover *x, u32 k) {
   const instr *i = &x->f->body.v[k];
   const u32 own = i->op == OP_join && pass_is_alone(i) ? works_for(x, i->res) : k;
@@ -359,6 +369,7 @@ static u32 slot_of_store(const mover *x, u32 k) {
     if (next < on->step.n) slot = MIN(slot, on->step.v[next]);
     if (on->next) slot = MIN(slot, on->next - 1);
   }
+  if (is_for_update(x, k)) slot = MIN(slot, host_work_behind(x, made - 1));
   return MAX(slot, place_of_store(x, k));
 }
 
