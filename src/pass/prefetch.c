@@ -33,7 +33,9 @@ typedef struct {
 // A copy, which is issued in slot `at`: before instruction `at` of main.
 typedef struct {
   u32 instr, at;
-  u32 store; // of a fetch, the store in the same slot that it, or a fetch before it, reads, by its instruction + 1; 0: none
+  // Stores are counted from 1 as what they take is made. Its own; of a fetch, that in the same slot that it, or a fetch before
+  // it, reads; 0: none.
+  u32 store;
   bool to_host;
 } moved;
 typedef struct {
@@ -51,6 +53,7 @@ typedef struct {
   u32 *latest;   // by value: the latest so far that reads it and is no copy + 1; 0: nobody
   u32 only;      // of copies, what this instruction reads first, + 1, is put alone; 0: all
   u32 *slot;     // by instruction: of a store, where it is issued + 1
+  u32 *number;   // likewise: as moved.store has it
   u32 natoms;
   atom *atom;
   numbers *on; // atoms by group
@@ -386,7 +389,7 @@ static u32 source_of(const mover *x, u32 k, u32 *store) {
       if (!pass)
         slot = MAX(slot, MAX(at ? at - 1 : def, opd_donated(x->f, i, o) ? x->latest[v] : 0));
       else if (at == slot + 1)
-        *store = MAX(*store, def);
+        *store = MAX(*store, x->number[def - 1]);
     }
   return slot;
 }
@@ -433,7 +436,7 @@ static moved fetch_of(mover *x, u32 k) {
 
 static moved store_of(mover *x, u32 k) {
   const numbers *on = &x->on[x->f->body.v[k].g.i];
-  const moved c = {.instr = k, .at = slot_of_store(x, k), .to_host = true};
+  const moved c = {.instr = k, .at = slot_of_store(x, k), .store = x->number[k], .to_host = true};
   x->slot[k] = c.at + 1;
   for (u32 q = 0; q < on->n; q++) { // the first step of every rank from there on waits
     atom *at = &x->atom[on->v[q]];
@@ -449,9 +452,8 @@ static moved store_of(mover *x, u32 k) {
 // In a slot: what reads nothing that is stored there, as it need not wait for that; then stores, each with what reads it.
 static int in_order(const void *p, const void *q) {
   const moved *x = p, *y = q;
-  const u32 a = x->to_host ? x->instr + 1 : x->store, b = y->to_host ? y->instr + 1 : y->store;
   if (x->at != y->at) return x->at < y->at ? -1 : 1;
-  if (a != b) return a < b ? -1 : 1;
+  if (x->store != y->store) return x->store < y->store ? -1 : 1;
   if (x->to_host != y->to_host) return x->to_host ? -1 : 1;
   return x->instr < y->instr ? -1 : x->instr > y->instr;
 }
@@ -469,6 +471,7 @@ static void place_stores(mover *x) {
     if (goes_to(x, k, "host") && !x->dead[k])
       *vec_push(x->a, &stores) = (moved){.instr = k, .at = place_of_store(x, k)};
   if (stores.n) qsort(stores.v, stores.n, sizeof *stores.v, by_place);
+  for (u32 k = 0; k < stores.n; k++) x->number[stores.v[k].instr] = k + 1;
   for (u32 k = stores.n; k-- > 0;) *vec_push(x->a, &x->copies) = store_of(x, stores.v[k].instr);
 }
 
@@ -569,6 +572,7 @@ static void move_copies(prog *p, u32 ahead) {
   const u32 nv = f->values.n, n = x.n + 1;
   x.root = NEWN(x.a, value, nv), x.map = ZNEWN(x.a, value, nv);
   x.read = ZNEWN(x.a, u32, nv), x.given = ZNEWN(x.a, u32, nv), x.slot = ZNEWN(x.a, u32, n);
+  x.number = ZNEWN(x.a, u32, n);
   x.latest = ZNEWN(x.a, u32, nv);
   x.dead = ZNEWN(x.a, bool, n), x.is_step = ZNEWN(x.a, bool, n), x.waits = ZNEWN(x.a, numbers, n);
   x.final = ZNEWN(x.a, u32, nv), x.stays = ZNEWN(x.a, bool, nv);

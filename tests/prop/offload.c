@@ -45,7 +45,8 @@ static const char *random_line(bed *b) {
   for (u32 k = 0; k < COUNT_OF(words); k++)
     if (set >> k & 1) sb_fmt(&l, "%s%s", sep, words[k]), sep = "+";
   if (set >> 2 & 1 && pick(&b->rng, 2)) sb_put(&l, " update=host");
-  b->half = set >> 2 & 1 && pick(&b->rng, 2); // the host updates f16 with master copies, and sums of gradients may be f32
+  b->half = set >> 2 & 1 &&
+            pick(&b->rng, 2); // the host updates f16 with master copies, and sums of gradients may be f32
   if (b->half && pick(&b->rng, 2)) sb_put(&l, " grads=f32");
   return sb_str(&l);
 }
@@ -58,12 +59,13 @@ static bool bed_open(bed *b, u64 seed) {
   const front_opts how = {.batch = 16, .seq = 8, .loss = true, .t = b->half ? DT_F16 : DT_F32};
   b->src = front_load(b->c, model, &how);
   REQUIRE(b->src && pass_loss(b->src));
-  const char *text = arena_printf(b->a,
-                                  "name: m\ndevices:\n  d: {rate: {f16: 1 TFLOP/s, f32: 1 TFLOP/s}, vector: 100 GFLOP/s, "
-                                  "memory: 64 GiB, bandwidth: 100 GB/s, "
-                                  "launch: 1 us, allocation: 1 B}\nnodes: {devices: 4 d, link: switch 1000 "
-                                  "GB/s, host: {bandwidth: %s, memory: 8 GiB, memory-bandwidth: 20 GB/s}}\n",
-                                  link);
+  const char *text =
+      arena_printf(b->a,
+                   "name: m\ndevices:\n  d: {rate: {f16: 1 TFLOP/s, f32: 1 TFLOP/s}, vector: 100 GFLOP/s, "
+                   "memory: 64 GiB, bandwidth: 100 GB/s, "
+                   "launch: 1 us, allocation: 1 B}\nnodes: {devices: 4 d, link: switch 1000 "
+                   "GB/s, host: {bandwidth: %s, memory: 8 GiB, memory-bandwidth: 20 GB/s}}\n",
+                   link);
   b->m = machine_parse(b->c, b->a, sym_of(b->c, "m.yaml"), text, strlen(text));
   CHECK_MSG(b->m != NULL, "%s", diag_render(b->c, b->a));
   REQUIRE(b->m != NULL);
