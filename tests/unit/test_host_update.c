@@ -164,24 +164,30 @@ TEST(host_update_takes_what_cpu_adam_took) {
 // Gradients of the last layers are on their way while the backward of the first ones runs: of the last microbatch, and where the
 // device casts them, too. At least half of what this backward takes copies run.
 TEST(host_update_sends_gradients_beside_the_backward) {
-  static const char *const lines[] = {"dp=1",     "mb=2", "grads=f32", "mb=2 grads=f32", "dp=2 zero=2 mb=2",
-                                      "pp=2 mb=2"};
+  static const struct {
+    const char *line;
+    u32 gbps; // of the link, over which a gradient takes no longer than its layer's backward, but where it is f32
+  } rows[] = {{"dp=1", 8},      {"mb=2", 8}, {"grads=f32", 8}, {"mb=2 grads=f32", 8}, {"dp=2 zero=2 mb=2", 8},
+              {"pp=2 mb=2", 16}};
   arena *a = arena_new();
-  // Products of 16 x 64 x 64 take as long as the copies of their gradients.
-  const char *text =
-      "name: m\ndevices:\n  d: {rate: {f16: 128 GFLOP/s}, vector: 1e9 TFLOP/s, memory: 64 GiB, "
-      "bandwidth: 1e9 GB/s, allocation: 1 B}\nnodes: {devices: 2 d, link: switch 1e6 GB/s, host: {bandwidth: "
-      "8 GB/s, "
-      "memory: 8 GiB, memory-bandwidth: 1e6 GB/s}}\n";
-  for (u32 k = 0; k < COUNT_OF(lines); k++) {
+  for (u32 k = 0; k < COUNT_OF(rows); k++) {
+    const char *line =
+                   rows[k]
+                       .line, // products of 16 x 64 x 64 take as long as copies of their gradients at 8 GB/s
+        *text = arena_printf(
+            a,
+            "name: m\ndevices:\n  d: {rate: {f16: 128 GFLOP/s}, vector: 1e9 TFLOP/s, memory: 64 GiB, "
+            "bandwidth: 1e9 GB/s, allocation: 1 B}\nnodes: {devices: 2 d, link: switch 1e6 GB/s, "
+            "host: {bandwidth: %u GB/s, memory: 8 GiB, memory-bandwidth: 1e6 GB/s}}\n",
+            rows[k].gbps);
     bed b = bed_open("mlp-xs:layers=16,hidden=64", text, DT_F16,
-                     arena_printf(a, "%s offload=states update=host", lines[k])),
-        none = bed_open("mlp-xs:layers=16,hidden=64", text, DT_F16, lines[k]);
-    const i64 mb = strstr(lines[k], "mb=2") ? 2 : 1, link = busy(&b, "d2h"), up = busy(&b, "h2d"),
+                     arena_printf(a, "%s offload=states update=host", line)),
+        none = bed_open("mlp-xs:layers=16,hidden=64", text, DT_F16, line);
+    const i64 mb = strstr(line, "mb=2") ? 2 : 1, link = busy(&b, "d2h"), up = busy(&b, "h2d"),
               last = busy(&none, "compute") * 2 / 3 / mb;
     CHECK(up > 0 && link >= up);
     CHECK_MSG(b.r.makespan_ps < none.r.makespan_ps + up + link - last / 2,
-              "%s: %lld ps with, %lld without, %lld down, %lld up", lines[k], (long long)b.r.makespan_ps,
+              "%s: %lld ps with, %lld without, %lld down, %lld up", line, (long long)b.r.makespan_ps,
               (long long)none.r.makespan_ps, (long long)link, (long long)up);
     bed_close(&b), bed_close(&none);
   }
