@@ -333,6 +333,14 @@ static u32 place_of_store(const mover *x, u32 k) {
   return made && is_for_update(x, k) ? made : k;
 }
 
+// Is it a sum over microbatches? That was there before the last backward, so it lets go of what is counted already, and no
+// step waits until it has gone.
+static bool is_sum(const mover *x, u32 made) {
+  const instr *i = &x->f->body.v[made];
+  while (i && pass_is_alone(i) && i->op != OP_join) i = maker_of(x, x->root[opd_of(x->f, i, 0)]);
+  return i && i->op == OP_join;
+}
+
 // The host's work behind the instruction that makes a gradient in a backward, from 0: no step of updates holds up what leaves,
 // so it is there before the host has used up what came before it. x->n: that is made by the update.
 static u32 host_work_behind(const mover *x, u32 made) {
@@ -365,14 +373,15 @@ static u32 slot_of_store(const mover *x, u32 k) {
     if (x->read[i->res + r]) slot = MIN(slot, x->read[i->res + r] - 1);
     reader = MIN(reader, reader_behind(x, i->res + r));
   }
+  const bool sum = is_for_update(x, k) && is_sum(x, made - 1);
   for (u32 q = 0; q < x->on[i->g.i].n; q++) {
     const atom *on = &x->atom[x->on[i->g.i].v[q]];
     const u32 first = before(&on->step, made), between = before(&on->step, MAX(reader, made)) - first;
     const u32 next = first + MIN(x->ahead, reader < x->n ? between / 2 : x->ahead);
-    if (next < on->step.n) slot = MIN(slot, on->step.v[next]);
+    if (next < on->step.n && !sum) slot = MIN(slot, on->step.v[next]);
     if (on->next) slot = MIN(slot, on->next - 1);
   }
-  if (is_for_update(x, k)) slot = MIN(slot, host_work_behind(x, made - 1));
+  if (is_for_update(x, k) && !sum) slot = MIN(slot, host_work_behind(x, made - 1));
   return MAX(slot, place_of_store(x, k));
 }
 
