@@ -3,7 +3,7 @@
 //
 // Idea: it takes the longer of its memory traffic and its arithmetic. Ranks of the program that are on one node share
 // what the node has, and all of them update at once. Bytes and operations are those of the instruction's law, as for
-// devices; of what an assignment writes over nothing is read.
+// devices.
 #include "cost/internal.h"
 
 // By node, how many ranks the program has there.
@@ -38,7 +38,6 @@ bool host_event(cost_model *k, const site *s, const coords *c, u32 rank, cost_in
   }
   if (!compute_event(k, s, c, k->m->dev[rank].kind, out, e)) return false;
   e->host = true;
-  if (s->i->op == OP_assign) e->bytes -= (double)shape_bytes(&e->opd[0]);
   const double ranks = MAX(ranks_of_nodes(k, s->p)[k->m->dev[rank].node], 1u);
   const double moved = e->bytes / (nk->host_mem_bw * nk->host_mem_eff),
                made = nk->host_rate > 0 ? e->flops / nk->host_rate : 0;

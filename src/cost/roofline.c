@@ -41,16 +41,20 @@ static bool addressed(const law *l, const law_term *t) {
   return false;
 }
 
+// An assignment writes over its first operand unread, and reads the second in the element type that this has.
+static double bytes_read(const cost_event *e, const law *l, u32 k, double written) {
+  const double bytes = (double)shape_bytes(&e->opd[k]);
+  if (e->op == OP_assign) return k ? bytes : 0;
+  // What only moves data reads no more than it writes: the slice, the picked rows, not the whole table.
+  const bool part = e->work == EFF_MOVE || (l && addressed(l, &l->opd[k]));
+  return part ? MIN(bytes, written) : bytes;
+}
+
 void event_work(cost_event *e, const law *l, double share) {
   double read = 0, written = 0;
   for (u32 k = 0; k < e->nres; k++) written += (double)shape_bytes(&e->res[k]);
   e->work = l ? work_of(op_row_of(e->op), l) : EFF_GEMM;
-  for (u32 k = 0; k < e->nopd; k++) {
-    double bytes = (double)shape_bytes(&e->opd[k]);
-    // What only moves data reads no more than it writes: the slice, the picked rows, not the whole table.
-    bool part = e->work == EFF_MOVE || (l && addressed(l, &l->opd[k]));
-    read += part ? MIN(bytes, written) : bytes;
-  }
+  for (u32 k = 0; k < e->nopd; k++) read += bytes_read(e, l, k, written);
   e->bytes = read + written;
   e->flops = l ? op_flops(e->op, e->at, l) * share : 0;
   const op_own *own = op_row_of(e->op)->own;

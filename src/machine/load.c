@@ -126,7 +126,8 @@ typedef enum {
   SET_NICS,
   SET_STEP,
   SET_OVERSUB,
-  SET_LEAF
+  SET_LEAF,
+  SETTINGS
 } setting;
 static const struct {
   const char *key;
@@ -177,7 +178,7 @@ static bool set_host_bandwidth(draft *d, loc at, const char *value, node_kind *n
   double x;
   if (!unit_parse(d->c, at, "hostbw", value, UNIT_BYTES_PER_S, &x)) return d->ok = false;
   if (x < 1 || x > 1e18) return draft_fail(d, at, "hostbw: %s is not a plausible bandwidth", value);
-  nk->host_mem_bw = x;
+  nk->host_mem_bw = x, nk->host_mem_eff = 1; // what a line says is what is reached
   return true;
 }
 
@@ -214,9 +215,9 @@ static bool change_devices(words *w, setting what, const char *value, loc value_
   return true;
 }
 
-// The fabric is the same for every node; links are of the nodes of the term, memory and NICs also of those of
+// said: keys of this term. The fabric is the same for every node; links are of the nodes of the term, memory and NICs also of those of
 // earlier terms that have not said them: without NICs there is no way to the others.
-static bool change(words *w, const char *key, const char *value, loc at, loc value_at) {
+static bool change(words *w, const char **said, const char *key, const char *value, loc at, loc value_at) {
   draft *d = w->d;
   u32 s = 0;
   while (s < COUNT_OF(settings) && strcmp(settings[s].key, key)) s++;
@@ -228,6 +229,10 @@ static bool change(words *w, const char *key, const char *value, loc at, loc val
     return false;
   }
   const setting what = settings[s].what;
+  if (said[what])
+    return strcmp(said[what], key) ? draft_fail(d, at, "'%s' sets what '%s' has set", key, said[what])
+                                   : draft_fail(d, at, "'%s' is given twice", key);
+  said[what] = settings[s].key;
   if (what >= SET_STEP) return set_fabric(d, value_at, what, value);
   if (what <= SET_MEMORY) return change_devices(w, what, value, value_at);
   for (u32 i = 0; i < d->nodes.n; i++) {
@@ -253,7 +258,7 @@ static const char *word(const words *w, const char **p, const char **at) {
 }
 
 static void changes(words *w, const char **p, const char *until) {
-  const char *at, *before = *p;
+  const char *at, *before = *p, *said[SETTINGS] = {0}; // by setting: the key that has said it
   for (char *s; (s = (char *)word(w, p, &at)); before = *p) {
     char *eq = strchr(s, '=');
     if (until && !strcmp(s, until)) {
@@ -269,7 +274,7 @@ static void changes(words *w, const char **p, const char *until) {
       return;
     }
     *eq = 0;
-    if (!change(w, s, eq + 1, word_loc(w, at), word_loc(w, at + (eq + 1 - s)))) return;
+    if (!change(w, said, s, eq + 1, word_loc(w, at), word_loc(w, at + (eq + 1 - s)))) return;
   }
 }
 

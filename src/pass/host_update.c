@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
   type ty;
   bool host;         // where it is made
+  u32 job;           // that makes it, if it is no parameter
   value here, there; // on the device, in host memory; 0: not there
 } place;
 typedef struct {
@@ -40,7 +41,7 @@ typedef struct {
 static bool is_comm(const instr *i) { return op_row_of((opcode)i->op)->flags & OPF_COMM; }
 
 static u32 place_like(updating *x, type ty, bool host) {
-  *vec_push(x->a, &x->places) = (place){ty, host, 0, 0};
+  *vec_push(x->a, &x->places) = (place){ty, host, x->jobs.n - 1, 0, 0};
   return x->places.n - 1;
 }
 
@@ -184,8 +185,14 @@ static void copy_some(updating *x, const u32 *which, u32 n, bool to_host, const 
   }
 }
 
-static u32 maker_of(const updating *x, u32 p) { // places from 1 are those of the parameters
-  return p <= x->f->nparams ? x->o->maker[p - 1] : 0;
+// Of a parameter, or what follows from one alone; places from 1 are those of the parameters.
+static u32 maker_of(const updating *x, u32 p) {
+  while (p > x->f->nparams) {
+    const job *j = &x->jobs.v[x->places.v[p].job];
+    if (j->host || !pass_is_alone(j->i)) return 0;
+    p = j->opd[0] & OPD_VALUE;
+  }
+  return x->o->maker[p - 1];
 }
 
 // What is made on one side and wanted on the other: by a job that is left, or by whoever called. What was made together goes

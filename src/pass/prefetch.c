@@ -27,12 +27,15 @@ typedef struct {
   u32 last, store; // latest slot of its fetches so far; moved.store of the latest one there
   u32 next;        // earliest slot of the stores to come, + 1; 0: there are none
   u32 leaving; // the latest store for an update that no step has waited for, by its instruction + 1; 0: none
+  u32 made;    // the last instruction that makes what such a store takes, + 1; 0: none
 } atom;
 
 // A copy, which is issued in slot `at`: before instruction `at` of main.
 typedef struct {
   u32 instr, at;
-  u32 store; // of a fetch, the store in the same slot that it, or a fetch before it, reads, by its instruction + 1; 0: none
+  // Stores are counted from 1 as what they take is made. Its own; of a fetch, that in the same slot that it, or a fetch before
+  // it, reads; 0: none.
+  u32 store;
   bool to_host;
 } moved;
 typedef struct {
@@ -50,6 +53,7 @@ typedef struct {
   u32 *latest;   // by value: the latest so far that reads it and is no copy + 1; 0: nobody
   u32 only;      // of copies, what this instruction reads first, + 1, is put alone; 0: all
   u32 *slot;     // by instruction: of a store, where it is issued + 1
+  u32 *number;   // likewise: as moved.store has it
   u32 natoms;
   atom *atom;
   numbers *on; // atoms by group
@@ -151,6 +155,13 @@ static void find_readers(mover *x) {
   }
 }
 
+// The instruction that makes what is stored, from 0: a join of one makes nothing. x->n: there is none.
+static u32 works_for(const mover *x, value v) {
+  const instr *i = maker_of(x, v = x->root[v]);
+  while (i && i->op == OP_join && pass_is_alone(i)) i = maker_of(x, v = x->root[opd_of(x->f, i, 0)]);
+  return i ? (u32)(i - x->f->body.v) : x->n;
+}
+
 static void find_steps(mover *x) {
   memset(x->is_step, 0, x->n * sizeof *x->is_step);
   for (u32 k = 0; k < x->n; k++) {
@@ -161,8 +172,10 @@ static void find_steps(mover *x) {
       const instr *made = maker_of(x, x->root[opd_of(x->f, i, o)]);
       const u32 m = made ? (u32)(made - x->f->body.v) : 0;
       if (i->op != OP_copy && !is_view(i)) x->is_step[k] |= made && goes_to(x, m, "device");
-      if (i->op == OP_copy && made && made->op != OP_copy && !is_view(made))
-        x->is_step[m] |= goes_to(x, k, "host");
+      if (i->op == OP_copy && made && made->op != OP_copy && !is_view(made) && goes_to(x, k, "host")) {
+        const u32 own = works_for(x, opd_of(x->f, i, o));
+        if (own < x->n) x->is_step[own] = true;
+      }
     }
     x->is_step[k] |= i->op == OP_call && works(x->p, i);
   }
@@ -320,6 +333,30 @@ static u32 place_of_store(const mover *x, u32 k) {
   return made && is_for_update(x, k) ? made : k;
 }
 
+// Is it a sum over microbatches? That was there before the last backward, so it lets go of what is counted already, and no
+// step waits until it has gone.
+static bool is_sum(const mover *x, u32 made) {
+  const instr *i = &x->f->body.v[made];
+  while (i && pass_is_alone(i) && i->op != OP_join) i = maker_of(x, x->root[opd_of(x->f, i, 0)]);
+  return i && i->op == OP_join;
+}
+
+// The host's work behind the instruction that makes a gradient in a backward, from 0: no step of updates holds up what leaves,
+// so it is there before the host has used up what came before it. x->n: that is made by the update.
+static u32 host_work_behind(const mover *x, u32 made) {
+  const instr *i = &x->f->body.v[made];
+  while (i && pass_is_alone(i)) i = maker_of(x, x->root[opd_of(x->f, i, 0)]);
+  if (!i || i->flags & INSTR_UPDATE) return x->n;
+  while (made < x->n && !(x->f->body.v[made].flags & INSTR_HOST)) made++;
+  return made;
+}
+
+static bool makes_at_step(const mover *x, u32 k) {
+  const instr *i = &x->f->body.v[k];
+  const u32 own = i->op == OP_join && pass_is_alone(i) ? works_for(x, i->res) : k;
+  return own < x->n && x->is_step[own];
+}
+
 // Right before the step that waits for it, or whoever reads it before; not behind the stores after it. Where it comes back
 // so soon that it has less than `ahead` steps for each way, either way has half of them.
 static u32 slot_of_store(const mover *x, u32 k) {
@@ -331,18 +368,20 @@ static u32 slot_of_store(const mover *x, u32 k) {
     made = MAX(made, x->f->values.v[v].def);
     if (x->given[v] > k) slot = MIN(slot, x->given[v] - 1);
   }
-  if (!made || !x->is_step[made - 1]) return place_of_store(x, k);
+  if (!made || !makes_at_step(x, made - 1)) return place_of_store(x, k);
   for (u32 r = 0; r < i->nres; r++) {
     if (x->read[i->res + r]) slot = MIN(slot, x->read[i->res + r] - 1);
     reader = MIN(reader, reader_behind(x, i->res + r));
   }
+  const bool sum = is_for_update(x, k) && is_sum(x, made - 1);
   for (u32 q = 0; q < x->on[i->g.i].n; q++) {
     const atom *on = &x->atom[x->on[i->g.i].v[q]];
     const u32 first = before(&on->step, made), between = before(&on->step, MAX(reader, made)) - first;
     const u32 next = first + MIN(x->ahead, reader < x->n ? between / 2 : x->ahead);
-    if (next < on->step.n) slot = MIN(slot, on->step.v[next]);
+    if (next < on->step.n && !sum) slot = MIN(slot, on->step.v[next]);
     if (on->next) slot = MIN(slot, on->next - 1);
   }
+  if (is_for_update(x, k) && !sum) slot = MIN(slot, host_work_behind(x, made - 1));
   return MAX(slot, place_of_store(x, k));
 }
 
@@ -359,9 +398,22 @@ static u32 source_of(const mover *x, u32 k, u32 *store) {
       if (!pass)
         slot = MAX(slot, MAX(at ? at - 1 : def, opd_donated(x->f, i, o) ? x->latest[v] : 0));
       else if (at == slot + 1)
-        *store = MAX(*store, def);
+        *store = MAX(*store, x->number[def - 1]);
     }
   return slot;
+}
+
+// Is it a fetch of what the host has made in an update (the instruction before slot `there`), and between that and its
+// reader is what makes other gradients that leave? Then it comes at once, into the room of those that have left
+// (host_order.c), and what makes these does not wait for its reader.
+static bool comes_at_once(const mover *x, u32 k, u32 there, u32 reader) {
+  const numbers *on = &x->on[x->f->body.v[k].g.i];
+  bool all = there && x->f->body.v[there - 1].flags & INSTR_HOST;
+  for (u32 q = 0; q < on->n; q++) {
+    const u32 made = x->atom[on->v[q]].made;
+    all = all && made > there && made <= reader;
+  }
+  return all;
 }
 
 // Right after the step that it waits for, behind the fetches before it, and not before what it reads is there.
@@ -372,13 +424,16 @@ static moved fetch_of(mover *x, u32 k) {
   u32 reader = x->n, store;
   for (u32 r = 0; r < i->nres; r++)
     if (x->read[i->res + r]) reader = MIN(reader, x->read[i->res + r] - 1);
+  const u32 there = source_of(x, k, &store);
+  const bool at_once = comes_at_once(x, k, there, reader);
   for (u32 q = 0; q < on->n; q++) {
     const atom *at = &x->atom[on->v[q]];
+    if (at_once) c.at = MAX(c.at, at->last);
+    if (at_once) continue;
     const u32 j = before(&at->step, reader), wait = j > x->ahead ? at->step.v[j - x->ahead - 1] + 1 : 0;
     const u32 first = at->step.n ? MIN(at->step.v[0], k) : k;
     c.at = MAX(c.at, MAX(at->last, wait ? wait : first));
   }
-  const u32 there = source_of(x, k, &store);
   c.at = MIN(c.at, reader);
   if (there >= c.at) c.at = there, c.store = store;
   for (u32 q = 0; q < on->n; q++)
@@ -390,7 +445,7 @@ static moved fetch_of(mover *x, u32 k) {
 
 static moved store_of(mover *x, u32 k) {
   const numbers *on = &x->on[x->f->body.v[k].g.i];
-  const moved c = {.instr = k, .at = slot_of_store(x, k), .to_host = true};
+  const moved c = {.instr = k, .at = slot_of_store(x, k), .store = x->number[k], .to_host = true};
   x->slot[k] = c.at + 1;
   for (u32 q = 0; q < on->n; q++) { // the first step of every rank from there on waits
     atom *at = &x->atom[on->v[q]];
@@ -398,6 +453,7 @@ static moved store_of(mover *x, u32 k) {
     numbers *w = j < at->step.n ? &x->waits[at->step.v[j]] : NULL;
     if (w && (!w->n || w->v[w->n - 1] != k)) *vec_push(x->a, w) = k;
     at->next = c.at + 1;
+    if (is_for_update(x, k)) at->made = MAX(at->made, place_of_store(x, k));
   }
   return c;
 }
@@ -405,9 +461,8 @@ static moved store_of(mover *x, u32 k) {
 // In a slot: what reads nothing that is stored there, as it need not wait for that; then stores, each with what reads it.
 static int in_order(const void *p, const void *q) {
   const moved *x = p, *y = q;
-  const u32 a = x->to_host ? x->instr + 1 : x->store, b = y->to_host ? y->instr + 1 : y->store;
   if (x->at != y->at) return x->at < y->at ? -1 : 1;
-  if (a != b) return a < b ? -1 : 1;
+  if (x->store != y->store) return x->store < y->store ? -1 : 1;
   if (x->to_host != y->to_host) return x->to_host ? -1 : 1;
   return x->instr < y->instr ? -1 : x->instr > y->instr;
 }
@@ -425,6 +480,7 @@ static void place_stores(mover *x) {
     if (goes_to(x, k, "host") && !x->dead[k])
       *vec_push(x->a, &stores) = (moved){.instr = k, .at = place_of_store(x, k)};
   if (stores.n) qsort(stores.v, stores.n, sizeof *stores.v, by_place);
+  for (u32 k = 0; k < stores.n; k++) x->number[stores.v[k].instr] = k + 1;
   for (u32 k = stores.n; k-- > 0;) *vec_push(x->a, &x->copies) = store_of(x, stores.v[k].instr);
 }
 
@@ -525,6 +581,7 @@ static void move_copies(prog *p, u32 ahead) {
   const u32 nv = f->values.n, n = x.n + 1;
   x.root = NEWN(x.a, value, nv), x.map = ZNEWN(x.a, value, nv);
   x.read = ZNEWN(x.a, u32, nv), x.given = ZNEWN(x.a, u32, nv), x.slot = ZNEWN(x.a, u32, n);
+  x.number = ZNEWN(x.a, u32, n);
   x.latest = ZNEWN(x.a, u32, nv);
   x.dead = ZNEWN(x.a, bool, n), x.is_step = ZNEWN(x.a, bool, n), x.waits = ZNEWN(x.a, numbers, n);
   x.final = ZNEWN(x.a, u32, nv), x.stays = ZNEWN(x.a, bool, nv);
@@ -617,14 +674,28 @@ static u32 call_that_makes(const func_info *f, value v) {
   return def && f->body.v[def - 1].op == OP_call ? def : 0;
 }
 
-// A call to a function that sends what it is given to the host: calls that make that.
+// A call that makes what is sent to the host, and those before it that have added to the same: main has the layers of all or
+// of none, as contributions to a sum are counted (plan/validate.c).
+static void mark_maker(const func_info *f, u32 maker, bool *which) {
+  if (!maker || which[maker - 1]) return;
+  const instr *i = &f->body.v[maker - 1];
+  which[maker - 1] = true;
+  for (u32 o = 0; o < i->nopd; o++) {
+    const u32 made = opd_donated(f, i, o) ? call_that_makes(f, opd_of(f, i, o)) : 0;
+    if (made && f->body.v[made - 1].flags & INSTR_BACKWARD) mark_maker(f, made, which);
+  }
+}
+
+// A call to a function that sends what it is given to the host, or a cast of it, or what it is the last sum of: calls that
+// make that.
 static void mark_makers(const prog *p, const instr *call, bool *which) {
   const func_info *f = func_get(p, p->main), *g = func_get(p, call->callee);
   for (u32 k = 0; k < g->body.n; k++)
     for (u32 o = 0; g->body.v[k].op == OP_copy && o < instr_nopd(g, &g->body.v[k]); o++) {
-      const value v = opd_of(g, &g->body.v[k], o);
-      const u32 maker = v <= g->nparams ? call_that_makes(f, opd_of(f, call, v - 1)) : 0;
-      if (maker) which[maker - 1] = true;
+      value v = opd_of(g, &g->body.v[k], o);
+      while (v > g->nparams && pass_is_alone(&g->body.v[val(g, v)->def - 1]))
+        v = opd_of(g, &g->body.v[val(g, v)->def - 1], 0);
+      if (v <= g->nparams) mark_maker(f, call_that_makes(f, opd_of(f, call, v - 1)), which);
     }
 }
 
@@ -646,6 +717,7 @@ void pass_prefetch(prog *p, u32 ahead) {
     any |= which[k] = f->body.v[k].op == OP_call && !works(p, &f->body.v[k]);
   if (any) pass_inline_calls(p, which);
   arena_free(a);
+  pass_host_order(p, ahead);
   split_fetches(p);
   move_copies(p, ahead);
 }

@@ -381,6 +381,7 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
   arena *a = mb->x->a;
   u32 np = mb->m->nparams;
   value *grad = ZNEWN(a, value, np + 1), *w = NEWN(a, value, np + 1);
+  u32 *first = NEWN(a, u32, np + 2); // of w, by batch
   bool *done = ZNEWN(a, bool, np + 1);
   if (mb->now) take_latest(mb, neww, news, gradout);
   if (main_on_host(mb, OFFLOAD_GRADS)) mb->grad_on_host = ZNEWN(a, bool, np + 1);
@@ -390,12 +391,15 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
   for (u32 i = 0; i < np; i++) {
     if (done[i] || !grad[i]) continue;
     const group g = main_update_group(mb, i + 1);
-    u32 n = 0;
+    u32 n = 0, batches = 0;
     for (u32 j = i; j < np; j++)
       if (grad[j] && !done[j] && main_update_group(mb, j + 1).i == g.i) w[n++] = j + 1, done[j] = true;
-    for (u32 at = 0, k = 0; at < n; at += k) {
-      k = layer_of(mb, grad, w + at, n - at, k);
-      if (!main_update(mb, w + at, k, grad, neww, news, gradout)) return false;
+    for (u32 at = 0, k = 0; at < n; at += k) first[batches++] = at, k = layer_of(mb, grad, w + at, n - at, k);
+    first[batches] = n;
+    for (u32 b = 0; b < batches; b++) { // the host has the gradients of the last layers first
+      const u32 own = mb->host_update ? batches - 1 - b : b;
+      if (!main_update(mb, w + first[own], first[own + 1] - first[own], grad, neww, news, gradout))
+        return false;
     }
   }
   for (u32 i = 0; i < np; i++) {

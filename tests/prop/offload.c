@@ -11,6 +11,7 @@ static u32 pick(u64 *rng, u32 n) { return (u32)(rng_next(rng) % n); }
 
 typedef struct {
   u64 rng;
+  bool half; // weights are f16
   ctx *c;
   arena *a;
   prog *src, *d, *flat; // flat: d without calls
@@ -44,6 +45,9 @@ static const char *random_line(bed *b) {
   for (u32 k = 0; k < COUNT_OF(words); k++)
     if (set >> k & 1) sb_fmt(&l, "%s%s", sep, words[k]), sep = "+";
   if (set >> 2 & 1 && pick(&b->rng, 2)) sb_put(&l, " update=host");
+  b->half = set >> 2 & 1 &&
+            pick(&b->rng, 2); // the host updates f16 with master copies, and sums of gradients may be f32
+  if (b->half && pick(&b->rng, 2)) sb_put(&l, " grads=f32");
   return sb_str(&l);
 }
 
@@ -52,21 +56,24 @@ static bool bed_open(bed *b, u64 seed) {
   const char *model = arena_printf(b->a, models[pick(&b->rng, COUNT_OF(models))], 4u),
              *link = links[pick(&b->rng, COUNT_OF(links))], *line = random_line(b);
   b->told = arena_printf(b->a, "seed %llu: %s, %s, %s", (unsigned long long)seed, model, link, line);
-  b->src = front_load(b->c, model, &(front_opts){.batch = 16, .seq = 8, .loss = true});
+  const front_opts how = {.batch = 16, .seq = 8, .loss = true, .t = b->half ? DT_F16 : DT_F32};
+  b->src = front_load(b->c, model, &how);
   REQUIRE(b->src && pass_loss(b->src));
-  const char *text = arena_printf(b->a,
-                                  "name: m\ndevices:\n  d: {rate: {f32: 1 TFLOP/s}, vector: 100 GFLOP/s, "
-                                  "memory: 64 GiB, bandwidth: 100 GB/s, "
-                                  "launch: 1 us, allocation: 1 B}\nnodes: {devices: 4 d, link: switch 1000 "
-                                  "GB/s, host: {bandwidth: %s, memory: 8 GiB, memory-bandwidth: 20 GB/s}}\n",
-                                  link);
+  const char *text =
+      arena_printf(b->a,
+                   "name: m\ndevices:\n  d: {rate: {f16: 1 TFLOP/s, f32: 1 TFLOP/s}, vector: 100 GFLOP/s, "
+                   "memory: 64 GiB, bandwidth: 100 GB/s, "
+                   "launch: 1 us, allocation: 1 B}\nnodes: {devices: 4 d, link: switch 1000 "
+                   "GB/s, host: {bandwidth: %s, memory: 8 GiB, memory-bandwidth: 20 GB/s}}\n",
+                   link);
   b->m = machine_parse(b->c, b->a, sym_of(b->c, "m.yaml"), text, strlen(text));
   CHECK_MSG(b->m != NULL, "%s", diag_render(b->c, b->a));
   REQUIRE(b->m != NULL);
   b->k = cost_model_new(b->c, b->a, b->m, NULL);
   b->pl = planner_new(b->src);
-  const hybrid_opts h = {
+  hybrid_opts h = {
       .s = strategy_of("%s", line), .train = true, .optim = optim_default(OPTIM_ADAM), .k = b->k};
+  h.optim.master = b->half;
   b->pn = policy_hybrid(b->pl, b->a, &h);
   b->d = b->pn ? plan_apply(b->pl, b->pn, b->k) : NULL;
   if (!b->d) return false;

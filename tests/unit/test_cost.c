@@ -37,6 +37,29 @@ TEST(cost_elementwise_and_views) {
   bed_free(&b);
 }
 
+// An assignment reads what it writes in its own element type, and not what it writes over.
+TEST(cost_assignments) {
+  bed b = bed_new("dgx-a100-80", NULL, 2, 4);
+  REQUIRE(b.k);
+  const group g = group_all(b.p->sp, b.mesh);
+  const type half = matrix(&b, DT_F16, 8192, 8192, (layout){0}, g),
+             whole = matrix(&b, DT_F32, 8192, 8192, (layout){0}, g);
+  for (u32 k = 0; k < 2; k++) {
+    const func f = func_new(b.p, sym_of(b.c, "f"), (loc){0});
+    builder bl = builder_at(b.p, f);
+    bl.g = g;
+    const u32 w = func_param(b.p, f, half, (sym){0}, ROLE_WEIGHT),
+              y = func_param(b.p, f, k ? whole : half, (sym){0}, ROLE_INPUT);
+    const u32 i = emit(&bl, OP_assign, (attrset){0}, (u32[]){w, y}, 2, &half, 1);
+    cost_info cost;
+    cost_event e;
+    const func_info *fi = func_get(b.p, f);
+    if (!CHECK(cost_explain(b.k, b.p, fi, &fi->body.v[i - 1], g, 0, &cost, &e))) continue;
+    CHECK_CLOSE(e.bytes, (k ? 4.0 + 2 : 2.0 + 2) * 8192 * 8192, 0);
+  }
+  bed_free(&b);
+}
+
 TEST(cost_missing_rate) {
   bed b = bed_new("dgx-2", NULL, 2, 4);
   REQUIRE(b.k);

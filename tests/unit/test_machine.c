@@ -230,7 +230,7 @@ TEST(machine_memory_of_terms) {
       {"1x1 a100 usable=8GB + 1x1 v100 usable=30GB ib=1Gb/s", "a100 8000/85899 v100 30000/34359 "},
       {"1x1 a100 + 1x1 v100 usable=30GB ib=1Gb/s", "a100 30000/85899 v100 30000/34359 "},
       {"1x1 a100 usable=8GB + 1x1 v100 ib=1Gb/s", "a100 8000/85899 v100 30923/34359 "},
-      {"1x1 a100 usable=8GB usable=9GB + 1x1 v100 memory=20GB ib=1Gb/s", "a100 9000/85899 v100 17999/20000 "},
+      {"1x1 a100 usable=9GB + 1x1 v100 memory=20GB ib=1Gb/s", "a100 9000/85899 v100 17999/20000 "},
       {"1x1 a100 memory=20GB + 1x1 v100 usable=0.5 ib=1Gb/s", "a100 10000/20000 v100 17179/34359 "},
       {"1x1 a100 + 1x1 v100 + 1x1 a100 ib=1Gb/s", "a100 77309/85899 v100 30923/34359 "},
       {"1x1 a100 usable=8GB + 1x2 v100+a100 ib=1Gb/s + 2x1 a100 usable=8GB + 1x1 a100 usable=9GB ib=1Gb/s",
@@ -270,6 +270,9 @@ TEST(machine_mistakes) {
       "2x8 h100 ib=400",
       "2x8 h100 ib=400GB",
       "2x8 h100 foo=1",
+      "1x8 v100 hostbw=100GB/s hostbw=50GB/s",
+      "2x8 h100 ib=8x400Gb/s + 1x8 a100 ib=8x200Gb/s eth=100Gb/s",
+      "dgx-2 usable=20GB usable=30GB",
       "2x8 h100 bar",
       "2x8 h100 +",
       "dgx-2 usable=40GB",
@@ -333,6 +336,18 @@ TEST(machine_mistakes) {
     diag_clear(c);
   }
   CHECK_GOLDEN("machine/mistakes.txt", sb_str(&all));
+  arena_free(a);
+  ctx_free(c);
+}
+
+// What a line says of the host's memory updates reach; of what a preset says, the fraction that it says.
+TEST(machine_line_says_what_is_reached) {
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  const machine *preset = machine_load(c, a, "dgx-2"), *said = machine_load(c, a, "dgx-2 hostbw=77GB/s");
+  REQUIRE(preset && said);
+  CHECK_CLOSE(preset->node_kind[0].host_mem_eff, 0.49, 1e-12);
+  CHECK_CLOSE(said->node_kind[0].host_mem_bw * said->node_kind[0].host_mem_eff, 77e9, 1e-12);
   arena_free(a);
   ctx_free(c);
 }

@@ -1,44 +1,42 @@
 ## Weights that the host updates: 2 bytes of each parameter go down and come up, and the host has 14; with updates on the device 12 go each way (offload.t).
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine 'dgx-2' --devices 1 --strategy 'recompute=full offload=states update=host' | grep -E 'plan |time per|peak mem|host mem|^0 |^host |what would|adam'
 plan            dp=1 tp=1 pp=1 recompute=full offload=states update=host
-time per step   2.163 s
+time per step   2.135 s
 peak memory     4.38 GiB of 28.8 GiB on rank 0
-host memory     17.2 GiB of 1.35 TiB on node 0; the busier way of its link is in use 38.6 %
+host memory     17.2 GiB of 1.35 TiB on node 0; the busier way of its link is in use 39.1 %
 place  ranks  computes  communicates    idle  peak memory
-0      compute  616.0 ms  28.5 %
-0      h2d      835.6 ms  38.6 %
-0      d2h      835.7 ms  38.6 %
-0      host     335.6 ms  15.5 %
+0      compute  612.4 ms  28.7 %
+0      h2d      835.6 ms  39.1 %
+0      d2h      835.7 ms  39.1 %
+0      host     335.6 ms  15.7 %
 0        2.45 GiB        0 B        0 B     1.16 GiB    785 MiB            0 B  4.38 GiB
-adam           computation        2  22.20 ms   1.0 %
 what would help         on the path  10 % better
-host                       27.33 ms       -0.1 %
 $ heddle sim gpt3-1.3b --batch 16 --seq 1024 --dtype f16 --train --optimizer adam --machine 'dgx-2' --devices 16 --strategy 'dp=16 zero=2 recompute=full offload=grads+states update=host' | grep -E 'plan |time per|peak mem|host mem|^0-15 '
 plan            dp=16 tp=1 pp=1 zero=2 recompute=full offload=grads+states update=host
-time per step   608.2 ms
+time per step   460.0 ms
 peak memory     2.94 GiB of 28.8 GiB on rank 0
-host memory     17.2 GiB of 1.35 TiB on node 0; the busier way of its link is in use 17.7 %
+host memory     17.2 GiB of 1.35 TiB on node 0; the busier way of its link is in use 23.4 %
 place  ranks  computes  communicates    idle  peak memory
-0-15   compute  239.1 ms  39.3 %
-0-15   h2d      105.0 ms  17.3 %
-0-15   d2h      107.6 ms  17.7 %
-0-15   host     335.6 ms  55.2 %
+0-15   compute  238.9 ms  51.9 %
+0-15   h2d      105.0 ms  22.8 %
+0-15   d2h      107.6 ms  23.4 %
+0-15   host     335.6 ms  73.0 %
 0-15     2.45 GiB   12.3 MiB        0 B      296 MiB    196 MiB            0 B  2.94 GiB
 ## It computes what the device does.
 $ for m in 'gpt2:layers=3,hidden=64,heads=4,vocab=64' 't5-small:layers=2,hidden=64,heads=4,vocab=64' 'moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64'; do for s in offload=states 'offload=grads+states mb=2' 'dp=2 zero=1 offload=states' 'dp=2 zero=2 mb=2 offload=grads+states' 'dp=2 zero=3 offload=params+grads+states' 'pp=2 mb=4 offload=states schedule=zb-h1' 'tp=2 offload=params+states'; do for o in 'adam' 'adamw --dtype f16' 'momentum' 'adafactor --dtype bf16'; do heddle verify $m --batch 8 --seq 16 --train --optimizer $o --strategy "$s update=host" >out 2>&1 || { echo "$m $s $o"; cat out; }; done; done; done
 ## What rank 0 runs: sums of gradients and gathers of weights stay on the device.
 $ heddle lower mlp-xs:layers=2,hidden=8 --batch 4 --rank 0 --dtype f16 --train --optimizer momentum --strategy 'dp=2 zero=1 offload=states update=host' | sed -n '/^func @main/,$p' | grep -E ' update'
   %18 = reduce_scatter %16 {peers=[0, 1]} over dp update plan : f16[4,8]
-  %19 = shard !%h.0.w {peers=[0, 1]} over dp update plan : f16[4,8]
-  %20 = reduce_scatter %17 {peers=[0, 1]} over dp update plan : f16[4,8]
+  %19 = reduce_scatter %17 {peers=[0, 1]} over dp update plan : f16[4,8]
+  %20 = shard !%h.0.w {peers=[0, 1]} over dp update plan : f16[4,8]
   %21 = shard !%h.1.w {peers=[0, 1]} over dp update plan : f16[4,8]
-  %22, %23 = copy %18, %20 {to="host"} !d2h update plan : f16[4,8], f16[4,8]
+  %22, %23 = copy %18, %19 {to="host"} !d2h update plan : f16[4,8], f16[4,8]
   %h.0.w.master.new, %h.0.w.m.new = momentum !%h.0.w.master, %22, !%h.0.w.m {momentum=0.9, lr=0.01, weight_decay=0} !host update host : f32[4,8], f32[4,8]
   %26 = cast %h.0.w.master.new {dtype=f16} !host update host : f16[4,8]
   %h.1.w.master.new, %h.1.w.m.new = momentum !%h.1.w.master, %23, !%h.1.w.m {momentum=0.9, lr=0.01, weight_decay=0} !host update host : f32[4,8], f32[4,8]
   %29 = cast %h.1.w.master.new {dtype=f16} !host update host : f16[4,8]
   %30, %31 = copy %26, %29 after %21, %22 {to="device"} !h2d update plan : f16[4,8], f16[4,8]
-  %32 = assign !%19, %30 after %22 update : f16[4,8]
+  %32 = assign !%20, %30 after %22 update : f16[4,8]
   %h.0.w.new = all_gather %32 {peers=[0, 1]} over dp update plan : f16[8,8]
   %34 = assign !%21, %31 update : f16[4,8]
   %h.1.w.new = all_gather %34 {peers=[0, 1]} over dp update plan : f16[8,8]
@@ -61,12 +59,12 @@ error[E0501]: the host updates weights whose states lie there: `update: host` go
 ## A search has both where it is asked. Eight devices of a node share the host's memory; one has it alone.
 $ for n in '1 dp=1' '8 dp=8 zero=2'; do set -- $n; heddle plan gpt3-1.3b --batch 8 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices $1 --strategy "$2 $3 tp=1 pp=1 mb=1 recompute=full offload=grads+states update=*" | sed -n '/time  /,/^$/p'; done
    recompute  offload       update     time         samples    memory  limited by
-1  full       grads+states  host    1.969 s  1.00x  4.063/s  6.30 GiB  waiting 38 %
-2  full       grads+states  device  4.126 s  2.10x  1.939/s  6.30 GiB  waiting 70 %
+1  full       grads+states  host    1.752 s  1.00x  4.567/s  6.30 GiB  waiting 31 %
+2  full       grads+states  device  4.126 s  2.36x  1.939/s  6.30 GiB  waiting 70 %
 
    dp  ZeRO  recompute  offload       update      time         samples    memory  limited by
 1   8     2  full       grads+states  device  638.5 ms  1.00x  12.53/s  2.96 GiB  waiting 61 %
-2   8     2  full       grads+states  host    902.2 ms  1.41x  8.867/s  2.96 GiB  waiting 74 %
+2   8     2  full       grads+states  host    755.3 ms  1.18x  10.59/s  2.96 GiB  waiting 69 %
 
 $ heddle plan mlp-xs --batch 64 --train --optimizer adam --machine dgx-1 --devices 2 --strategy 'dp=2 mb=1 recompute=none zero=1 offload=none,acts,states update=*' | sed -n '/certificate/,$p'
 certificate  5 plans: 4 fit, 0 too large, 0 too slow, 1 impossible, 0 equal to another;
@@ -80,8 +78,8 @@ $ heddle plan mlp-xs --batch 64 --train --optimizer adam --machine dgx-1 --devic
 "update": "host"
 ## In PyTorch, too.
 $ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --dtype f16 --optimizer adam --strategy 'offload=states update=host' | sed -n '/^def step_0/,/^    return/p' | grep -E 'to_host|to_device|adam'
-    product_4 = to_host(product_3)
-    product_5 = to_host(product_2)
+    product_4 = to_host(product_2)
+    product_5 = to_host(product_3)
     w["h.0.w.master"], w["h.0.w.m"], w["h.0.w.v"] = adam(
     w["h.1.w.master"], w["h.1.w.m"], w["h.1.w.v"] = adam(
     h_0_w_master_2 = to_device(h_0_w_master)
