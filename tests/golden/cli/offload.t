@@ -48,6 +48,33 @@ $ heddle verify gpt2:layers=2,hidden=64,heads=4,vocab=64 --batch 4 --seq 16 --st
 model      gpt2:layers=2,hidden=64,heads=4,vocab=64
 plan       dp=1 tp=2 pp=1 offload=params
 results    1
+## Layers that share all weights, or one: each adds to the same sum.
+$ for m in albert norm; do for s in 'mb=2 offload=grads' 'mb=4 offload=params+acts' 'dp=2 zero=2 mb=2 recompute=full offload=grads' 'pp=2 mb=4 schedule=interleaved v=2 offload=params+grads+acts' 'pp=2 mb=4 schedule=zb-h1 offload=grads+acts'; do heddle sim tests/$m.heddle --train --machine '1x2 v100 hostmem=64GiB' --strategy "$s" | grep '^time per'; heddle verify tests/$m.heddle --train --strategy "$s" | grep verdict; done; done
+time per step   501.8 us
+verdict    equal: the plan computes what the model computes
+time per step   993.8 us
+verdict    equal: the plan computes what the model computes
+time per step   808.8 us
+verdict    equal: the plan computes what the model computes
+time per step   738.8 us
+verdict    equal: the plan computes what the model computes
+time per step   726.9 us
+verdict    equal: the plan computes what the model computes
+time per step   490.9 us
+verdict    equal: the plan computes what the model computes
+time per step   926.2 us
+verdict    equal: the plan computes what the model computes
+time per step   796.7 us
+verdict    equal: the plan computes what the model computes
+time per step   677.9 us
+verdict    equal: the plan computes what the model computes
+time per step   654.7 us
+verdict    equal: the plan computes what the model computes
+$ heddle plan tests/albert.heddle --train --machine '1x1 v100 hostmem=64GiB' --strategy 'mb=1,2,4 recompute=none offload=*' | grep certificate
+certificate  48 plans: 16 fit, 0 too large, 8 too slow, 24 impossible, 0 equal to another;
+$ for m in albert norm; do for s in 'mb=2' 'mb=2 offload=params+grads+acts'; do heddle run tests/$m.heddle --train --steps 3 --strategy "dp=2 $s" | awk '/^ +[0-9]+ /{print $2}' >"${s%%+*}"; done; cmp 'mb=2' 'mb=2 offload=params' && wc -l <mb=2; done
+3
+3
 ## In a plan file.
 $ heddle plan mlp-xs --batch 64 --train --optimizer adam --machine 'dgx-1' --devices 2 --strategy 'dp=2 zero=1 mb=1 recompute=none offload=states prefetch=3' -o a.plan >out; grep -E '^(offload|prefetch|name)' a.plan; heddle verify mlp-xs --batch 64 --plan a.plan | head -3 | tail -1; sed 's/^prefetch: 3/prefetch: 17/' a.plan >b.plan; heddle verify mlp-xs --batch 64 --plan b.plan; sed 's/^offload: states/offload: gradients/' a.plan >b.plan; heddle verify mlp-xs --batch 64 --plan b.plan; sed '/^offload/d' a.plan >b.plan; heddle verify mlp-xs --batch 64 --plan b.plan
 name: "dp=2 tp=1 pp=1 zero=1 offload=states prefetch=3"
