@@ -220,6 +220,39 @@ TEST(what_is_in_host_memory_is_copied_before_it_is_read) {
   }
 }
 
+// Accumulators begin on the device: each microbatch sends its gradients, and fetches those of the one before. The update
+// fetches the last ones, but for the layer that was the last, and states. On the host it has weights brought and sends them
+// back; gradients that ranks sum come to the device for that, unless that is at once, and go back as far as the rank has states.
+TEST(offload_fetches_gradients_that_there_are) {
+  static const struct {
+    const char *line;
+    i64 grads, stays, states, weights; // on a rank, in halves of a layer
+    i64 sums, at_once;                 // before an update on the host; with mb=1
+  } row[] = {{"dp=1", 16, 2, 32, 16, 0, 0},
+             {"dp=2 zero=0", 16, 2, 32, 16, 16, 2},
+             {"dp=2 zero=1", 16, 2, 16, 8, 8, 0},
+             {"dp=2 zero=2", 8, 1, 16, 8, 0, 0},
+             {"pp=2", 8, 2, 16, 8, 0, 0}};
+  const i64 half_ps = 512 * 512 * 4 / 2 * (i64)PS_A_BYTE;
+  for (u32 k = 0; k < COUNT_OF(row) * 3 * 2; k++) {
+    const u32 j = k / 6;
+    const i64 mb = 1 << k % 3, all = mb * row[j].grads, at_once = mb == 1 ? row[j].at_once : 0;
+    const bool host = k / 3 & 1;
+    char line[128];
+    snprintf(line, sizeof line, "%s mb=%lld prefetch=0 offload=grads+states%s", row[j].line, (long long)mb,
+             host ? " update=host" : "");
+    bed b = bed_open("mlp-xs:layers=8", 16, true, OPTIM_ADAM, "1 GB/s",
+                     ", memory: 8 GiB, memory-bandwidth: 1e9 GB/s", line);
+    i64 out = all - row[j].stays + row[j].states, in = out;
+    if (host) out = all + row[j].sums - at_once + row[j].weights;
+    if (host) in = all - (row[j].sums ? at_once : row[j].grads) + row[j].weights;
+    CHECK_MSG(about(busy(&b, "d2h"), out * half_ps) && about(busy(&b, "h2d"), in * half_ps),
+              "%s: %.2f halves out, %.2f in", line, (double)busy(&b, "d2h") / (double)half_ps,
+              (double)busy(&b, "h2d") / (double)half_ps);
+    bed_close(&b);
+  }
+}
+
 // ---- shared weights -----------------------------------------------------------------------------------------
 // Where layers share weights, main calls each of them itself, and all add to one sum.
 static const char *const shared[] = {"tests/albert.heddle", "tests/norm.heddle"};
