@@ -385,6 +385,8 @@ planner *planner_formed(planner *pl, const plan *pn);
 const prog *plan_program(const prog *src, const plan *pn, prog **own);
 
 // ---- validation -------------------------------------------------------------------------------------------
+// Why a plan has none of what a word of the choice `offload` names, by its number; NULL: it has (offload.c).
+const char *plan_offload_absent(const prog *src, const plan *pn, u32 word);
 // Every element produced exactly once where it is needed, sums complete over space and time, what is in host memory
 // copied before it is read, collectives in one order, rendezvous without a cycle. (sim_fits tells whether its memory is within the devices'.)
 bool plan_validate(prog *distributed);

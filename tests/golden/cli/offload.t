@@ -94,6 +94,19 @@ error[E0501]: `prefetch` is of what is in host memory: without `offload` there i
   15 | prefetch: 3
      |           ^
 [1]
+## Of what there is none, nothing can be in host memory.
+$ heddle plan mlp-xs --batch 64 --train --optimizer adam --machine 'dgx-1' --devices 2 --strategy 'dp=2 zero=1 mb=1 recompute=none offload=states update=host' -o a.plan >out; sed 's/^train: .*/train: {optimizer: sgd}/' a.plan >b.plan; heddle verify mlp-xs --batch 64 --plan b.plan; heddle plan mlp-xs --batch 64 --machine 'dgx-1' --devices 2 --strategy 'tp=2 offload=params' -o a.plan >out; sed 's/^offload.*/offload: params+grads/' a.plan >b.plan; heddle verify mlp-xs --batch 64 --plan b.plan
+error[E0501]: `offload` of states: the optimizer, sgd, has none
+  --> b.plan:15:10
+  15 | offload: states
+     |          ^
+  hint: leave out states
+error[E0501]: `offload` of grads: this is inference
+  --> b.plan:12:10
+  12 | offload: params+grads
+     |          ^
+  hint: leave out grads
+[1]
 ## What rank 0 runs.
 $ heddle lower mlp-xs:layers=3,hidden=8 --batch 4 --rank 0 --strategy 'offload=params'
 # rank 0 of 1: @m[pp=0,dp=0,tp=0]
