@@ -385,8 +385,6 @@ planner *planner_formed(planner *pl, const plan *pn);
 const prog *plan_program(const prog *src, const plan *pn, prog **own);
 
 // ---- validation -------------------------------------------------------------------------------------------
-// Why a plan has none of what a word of the choice `offload` names, by its number; NULL: it has (offload.c).
-const char *plan_offload_absent(const prog *src, const plan *pn, u32 word);
 // Every element produced exactly once where it is needed, sums complete over space and time, what is in host memory
 // copied before it is read, collectives in one order, rendezvous without a cycle. (sim_fits tells whether its memory is within the devices'.)
 bool plan_validate(prog *distributed);
@@ -775,8 +773,8 @@ void policy_sums(ctx *c, plan *pn, const strategy *s);   // stream of sums of gr
 void policy_sends(ctx *c, plan *pn, const strategy *s);  // streams of sends, as overlap and channels say
 void policy_trans_room(planner *pl, arena *a, plan *pn); // for one trans more of every instruction, in `a`
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
-// What lies in host memory (offload.c): plan.offload of a strategy. False and a diagnostic if there is no such thing, or no
-// such memory.
+// What lies in host memory (offload.c): plan.offload of a strategy. False and a diagnostic if there is no such thing or memory.
+const char *plan_offload_absent(const prog *src, const plan *pn, u32 word); // why not; NULL: it has
 bool policy_offload(const prog *src, plan *pn, const hybrid_opts *o);
 // Heads and hidden units in parts (coshard.c): plan.coshard of a strategy. fits: false and a diagnostic if what a tensor
 // rank has of them does not divide. again: parts are computed again in the backward. tensor: what parts are cut from is
