@@ -10,7 +10,8 @@
 // Gradients that an update on the host reads leave when the layer's backward has made them, though the update stands at the
 // end: so calls whose results such an update sends away become their bodies, too.
 //
-// What is read again before it would have gone stays on the device, and neither goes nor comes.
+// What is read again before it would have gone stays on the device, and neither goes nor comes. Nor do zeros that accumulators
+// begin with: they are made where they are read.
 //
 // Tasks of a pipeline are no borders: main has the steps of all of them in a row. So calls of functions that copy become
 // their bodies first.
@@ -42,18 +43,19 @@ typedef struct {
   prog *p;
   const func_info *f; // as it was
   arena *a;
-  u32 ahead, n;  // n: instructions
-  value *root;   // by value: what it is, without packing and unpacking
-  bool *dead;    // by instruction: it packs or unpacks, and what it makes is not needed
-  bool *is_step; // likewise
-  u32 *read;     // by value: the first that reads it + 1; n + 1: main returns it; 0: nobody
-  u32 *given;    // by value: the first that takes it over + 1; 0: nobody
-  u32 *final;    // by value: the last that reads it + 1; n + 1: main returns it; 0: nobody
-  bool *stays;   // by value in host memory: it stays on the device instead
-  u32 *latest;   // by value: the latest so far that reads it and is no copy + 1; 0: nobody
-  u32 only;      // of copies, what this instruction reads first, + 1, is put alone; 0: all
-  u32 *slot;     // by instruction: of a store, where it is issued + 1
-  u32 *number;   // likewise: as moved.store has it
+  u32 ahead, n;    // n: instructions
+  value *root;     // by value: what it is, without packing and unpacking
+  bool *dead;      // by instruction: it packs or unpacks, and what it makes is not needed
+  bool *is_step;   // likewise
+  u32 *read;       // by value: the first that reads it + 1; n + 1: main returns it; 0: nobody
+  u32 *given;      // by value: the first that takes it over + 1; 0: nobody
+  u32 *final;      // by value: the last that reads it + 1; n + 1: main returns it; 0: nobody
+  bool *stays;     // by value in host memory: it stays on the device instead
+  bool *by_reader; // by instruction: what it makes is made anew before each reader
+  u32 *latest;     // by value: the latest so far that reads it and is no copy + 1; 0: nobody
+  u32 only;        // of copies, what this instruction reads first, + 1, is put alone; 0: all
+  u32 *slot;       // by instruction: of a store, where it is issued + 1
+  u32 *number;     // likewise: as moved.store has it
   u32 natoms;
   atom *atom;
   numbers *on; // atoms by group
@@ -284,6 +286,13 @@ static bool may_stay(const mover *x, u32 k, u32 o) {
   return x->is_step[made - 1] && soon(x, i->g, made - 1, x->read[here] - 1);
 }
 
+// Of what stays, all that it is called is one, and copies of it alone are none.
+static void settle_stays(mover *x) {
+  for (u32 v = 0; v < x->f->values.n; v++) x->root[v] = x->root[x->root[v]];
+  for (u32 k = 0; k < x->n; k++)
+    if (x->f->body.v[k].op == OP_copy) x->dead[k] = !first_moved(x, k);
+}
+
 // Is there any that did not stay before?
 static bool find_stays(mover *x) {
   bool any = false;
@@ -296,9 +305,7 @@ static bool find_stays(mover *x) {
       any = x->stays[there] = true, x->root[i->res + o] = x->root[opd_of(x->f, out, there - out->res)];
     }
   }
-  for (u32 v = 0; v < x->f->values.n; v++) x->root[v] = x->root[x->root[v]];
-  for (u32 k = 0; k < x->n; k++)
-    if (x->f->body.v[k].op == OP_copy) x->dead[k] = !first_moved(x, k);
+  settle_stays(x);
   return any;
 }
 
@@ -602,7 +609,7 @@ static void move_copies(prog *p, u32 ahead) {
   arena_free(x.a);
 }
 
-// ---- copies for several ---------------------------------------------------------------------------------------
+// ---- fetches by reader ------------------------------------------------------------------------------------------
 // Is it a fetch of what several instructions read first? What a backward carries on to a W is fetched in one go. What an update
 // on the host has made may come so, for a layer.
 static bool is_for_several(const mover *x, u32 k) {
@@ -617,14 +624,55 @@ static bool is_for_several(const mover *x, u32 k) {
   return false;
 }
 
-static void put_fetches(mover *x, const numbers *list, u32 reader) {
+// Of a fetch, operand o: the `full` that was stored for it alone; 0: it is another value. Accumulators begin so.
+static value fetched_full(const mover *x, u32 k, u32 o) {
+  const instr *i = &x->f->body.v[k];
+  const value there = x->root[opd_of(x->f, i, o)], here = i->res + o;
+  const instr *out = maker_of(x, there);
+  if (!out || !goes_to(x, (u32)(out - x->f->body.v), "host") || x->final[there] != k + 1) return 0;
+  const value v = x->root[opd_of(x->f, out, there - out->res)];
+  const instr *made = maker_of(x, v);
+  if (!made || made->op != OP_full || x->final[v] != (u32)(out - x->f->body.v) + 1) return 0;
+  return x->read[there] == k + 1 && x->read[here] && x->read[here] <= x->n ? v : 0;
+}
+
+// These neither go nor come: they are made where they are read. Is there any?
+static bool find_fulls(mover *x) {
+  bool any = false;
+  for (u32 k = 0; k < x->n; k++) {
+    const instr *i = &x->f->body.v[k];
+    for (u32 o = 0; goes_to(x, k, "device") && o < i->nres; o++) {
+      const value v = fetched_full(x, k, o);
+      if (!v) continue;
+      any = x->stays[x->root[opd_of(x->f, i, o)]] = true, x->root[i->res + o] = v;
+      x->by_reader[x->f->values.v[v].def - 1] = true;
+    }
+  }
+  return any;
+}
+
+static void put_by_reader(mover *x, const numbers *list, u32 reader) {
   const numbers none = {0};
   x->only = reader;
   for (u32 j = 0; j < list->n; j++) put(x, list->v[j], &none);
   x->only = 0;
 }
 
-// Such fetches become one for each reader, which stands before it.
+// What stands before each of its readers: an instruction for every one of them.
+static bool find_by_reader(mover *x, numbers *of) {
+  bool any = false;
+  for (u32 k = 0; k < x->n; k++) {
+    const instr *i = &x->f->body.v[k];
+    any |= x->by_reader[k] |= !x->dead[k] && is_for_several(x, k);
+    for (u32 r = 0; x->by_reader[k] && r < i->nres; r++) {
+      numbers *to = &of[x->read[i->res + r]];
+      if (!to->n || to->v[to->n - 1] != k) *vec_push(x->a, to) = k;
+    }
+  }
+  return any;
+}
+
+// Copies of what several read first become one for each reader, which stands before it.
 static void split_fetches(prog *p) {
   const func_info *f = func_get(p, p->main);
   const bool spans = p->tasks_of == f->body.n;
@@ -632,29 +680,21 @@ static void split_fetches(prog *p) {
   const u32 nv = f->values.n, n = x.n + 2;
   x.root = NEWN(x.a, value, nv), x.map = ZNEWN(x.a, value, nv), x.read = ZNEWN(x.a, u32, nv);
   x.given = ZNEWN(x.a, u32, nv), x.final = ZNEWN(x.a, u32, nv), x.stays = ZNEWN(x.a, bool, nv);
-  x.dead = ZNEWN(x.a, bool, n);
+  x.dead = ZNEWN(x.a, bool, n), x.by_reader = ZNEWN(x.a, bool, n);
   numbers *of = ZNEWN(x.a, numbers, n); // by reader + 1
-  bool *split = ZNEWN(x.a, bool, n), any = false;
   find_roots(&x), find_readers(&x);
-  for (u32 k = 0; k < x.n; k++) {
-    const instr *i = &f->body.v[k];
-    any |= split[k] = !x.dead[k] && is_for_several(&x, k);
-    for (u32 r = 0; split[k] && r < i->nres; r++) {
-      numbers *to = &of[x.read[i->res + r]];
-      if (!to->n || to->v[to->n - 1] != k) *vec_push(x.a, to) = k;
-    }
-  }
-  if (any) {
+  if (find_fulls(&x)) settle_stays(&x), find_readers(&x);
+  if (find_by_reader(&x, of)) {
     const numbers none = {0};
     const func made = func_new(p, f->name, f->where);
     x.b = builder_at(p, made);
     for (u32 k = 0; k < f->nparams; k++) x.map[k + 1] = pass_param_like(p, made, f, k);
     for (u32 k = 0, t = 0; k < x.n; k++) {
       if (spans) t = pass_tasks_move(p, t, k, func_get(p, made)->body.n);
-      put_fetches(&x, &of[k + 1], k + 1);
-      if (!x.dead[k] && !split[k]) put(&x, k, &none);
+      put_by_reader(&x, &of[k + 1], k + 1);
+      if (!x.dead[k] && !x.by_reader[k]) put(&x, k, &none);
     }
-    put_fetches(&x, &of[x.n + 1], x.n + 1);
+    put_by_reader(&x, &of[x.n + 1], x.n + 1);
     take_place(&x, made, spans);
   }
   arena_free(x.a);

@@ -238,6 +238,10 @@ layout shard_storage(apply *x, layout l, const shape *sh, storage_kind what, gro
 
 extern const char *const plan_storage_name[STORAGE_KINDS]; // in plan files
 void plan_put_task(strbuf *b, const sched_task *t); // "F0.3"; of another replica than the first: "F0.3r1"
+// Is it a sum of a gradient beside a backward, on a stream of its own (sums.c)?
+bool plan_is_sum_beside(const instr *i);
+// By function the one that does all that it does but for such sums, or itself; in `a`.
+u32 *plan_alike_but_sums(const prog *p, arena *a);
 // Is what lies in host memory read by copies to the device alone? Else E_COVERAGE (validate_host.c).
 bool plan_check_host(prog *p);
 // Do the segments cover main, one behind the other? Else E_PLAN at the segment that does not, with what it can be

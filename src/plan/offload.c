@@ -9,6 +9,24 @@
 // Sharding knows nothing of it: a copy is the identity, and its layout that of its operand.
 #include "plan/main.h"
 
+static bool has_states(const prog *src, const optim_opts *o) {
+  const func_info *m = func_get(src, src->main);
+  optim_state st;
+  for (u32 k = 0; k < m->nparams; k++)
+    if (m->params.v[k].r == ROLE_WEIGHT && optim_state_find(o, &val_type(src, m, k + 1)->s, 0, &st))
+      return true;
+  return false;
+}
+
+const char *plan_offload_absent(const prog *src, const plan *pn, u32 word) {
+  const u32 bit = 1u << word;
+  if (bit == OFFLOAD_PARAMS) return NULL;
+  if (!pn->train) return "this is inference";
+  if (bit == OFFLOAD_STATES && !has_states(src, &pn->optim))
+    return arena_printf(ctx_arena(src->c), "the optimizer, %s, has none", optim_name(pn->optim.kind));
+  return NULL;
+}
+
 // v[0..n), which are on one group, copied in one go, or in as many as it takes. opd: v with marks; the copies come there.
 static void copied(main_build *mb, u32 *opd, u32 n, u8 strm, const char *to) {
   prog *p = mb->p;

@@ -773,8 +773,8 @@ void policy_sums(ctx *c, plan *pn, const strategy *s);   // stream of sums of gr
 void policy_sends(ctx *c, plan *pn, const strategy *s);  // streams of sends, as overlap and channels say
 void policy_trans_room(planner *pl, arena *a, plan *pn); // for one trans more of every instruction, in `a`
 bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
-// What lies in host memory (offload.c): plan.offload of a strategy. False and a diagnostic if there is no such thing, or no
-// such memory.
+// What lies in host memory (offload.c): plan.offload of a strategy. False and a diagnostic if there is no such thing or memory.
+const char *plan_offload_absent(const prog *src, const plan *pn, u32 word); // why not; NULL: it has
 bool policy_offload(const prog *src, plan *pn, const hybrid_opts *o);
 // Heads and hidden units in parts (coshard.c): plan.coshard of a strategy. fits: false and a diagnostic if what a tensor
 // rank has of them does not divide. again: parts are computed again in the backward. tensor: what parts are cut from is

@@ -164,3 +164,51 @@ bool main_sums(main_build *mb) {
   diag_hint(mb->s->c, "overlap=pp; in a plan file, leave out `sum-stream`");
   return false;
 }
+
+// ---- what is the same but for sums ------------------------------------------------------------------------
+// The last task of a stage may be a function of its own: what the others do, and such sums. What it contributes is what they contribute, at instructions of the same number but for the sums.
+bool plan_is_sum_beside(const instr *i) { return i->strm && i->flags & INSTR_UPDATE; }
+
+static bool any_sum(const func_info *f) {
+  for (u32 k = 0; k < f->body.n; k++)
+    if (plan_is_sum_beside(&f->body.v[k])) return true;
+  return false;
+}
+
+static bool does_as(const func_info *f, const func_info *g,
+                    value *of) { // of: value of g by value of f; room for all
+  if (f->nparams != g->nparams) return false;
+  for (u32 k = 1; k <= g->nparams; k++) {
+    if (val(f, k)->ty.i != val(g, k)->ty.i) return false;
+    of[k] = k;
+  }
+  u32 k = 0;
+  for (u32 j = 0; k < f->body.n && j < g->body.n; k++) {
+    const instr *x = &f->body.v[k], *y = &g->body.v[j];
+    if (plan_is_sum_beside(x)) {
+      of[x->res] = of[opd_of(f, x, 0)];
+      continue;
+    }
+    const bool last = ++j == g->body.n; // it packs gradients, some as they were summed
+    if (x->origin != y->origin || (last ? x->op != y->op : !instr_alike(f, x, g, y, 0))) return false;
+    for (u32 o = 0; o < y->nopd; o++) {
+      const u32 a = f->opds.v[x->opd + o], b = g->opds.v[y->opd + o];
+      if (of[a & OPD_VALUE] != (b & OPD_VALUE) || (a ^ b) & ~(u32)OPD_VALUE) return false;
+    }
+    for (u32 r = 0; r < y->nres; r++) of[x->res + r] = y->res + r;
+  }
+  return true;
+}
+
+u32 *plan_alike_but_sums(const prog *p, arena *a) {
+  u32 *like = NEWN(a, u32, p->funcs.n);
+  for (u32 i = 1; i < p->funcs.n; i++) {
+    const func_info *f = func_get(p, (func){i});
+    like[i] = i;
+    if (i == p->main.i || !any_sum(f)) continue;
+    value *of = NEWN(a, value, f->values.n);
+    for (u32 j = 1; j < i && like[i] == i; j++)
+      if (does_as(f, func_get(p, (func){j}), of)) like[i] = j;
+  }
+  return like;
+}

@@ -618,6 +618,12 @@ static void read_offload(reader *r, const ynode *top) {
   if (y) r->pn->offload_at = y->at;
   if (ahead && !y) bad(r, ahead, "`prefetch` is of what is in host memory: without `offload` there is none");
   r->pn->offload = (u8)what.n;
+  for (u32 k = 0; !r->failed && choice_word(CHOICE_offload, k); k++) {
+    const char *why = what.n >> k & 1 ? plan_offload_absent(r->src, r->pn, k) : NULL;
+    if (!why) continue;
+    bad(r, y, "`offload` of %s: %s", choice_word(CHOICE_offload, k), why);
+    diag_hint(r->c, "leave out %s", choice_word(CHOICE_offload, k));
+  }
   r->pn->prefetch = (u8)number_at(r, top, "prefetch", 0, choice_get(CHOICE_prefetch)->most, what.n ? 1 : 0);
   read_host_update(r, top);
 }

@@ -79,7 +79,7 @@ typedef struct {
   state *val;
   u32 *like;   // per function: the one that does all that it does but for sums behind it, or itself
   u8 *chain;   // of main's values: 1: all elements are complete sums; 2: it takes a closer look
-  value *sums; // of main's values: the accumulators that they continue, as these began; 0: not known yet
+  value *sums; // of main's values: the sum that they continue, as it began; 0: not known yet
 } coverage;
 
 enum { ERRORS_MAX = 20 };
@@ -173,17 +173,10 @@ typedef struct {
   u32 last; // the site looked for last, + 1: contributions to a sum mostly are of one
 } tallies;
 
-// What a copy, between device and host memory, is a copy of; else the value itself.
-static value uncopied(const coverage *w, value v) {
-  for (u32 def; (def = w->fi->values.v[v].def) && w->fi->body.v[def - 1].op == OP_copy;)
-    v = opd_of(w->fi, &w->fi->body.v[def - 1], v - w->fi->body.v[def - 1].res);
-  return v;
-}
-
-// The same for a weight that is brought to the device, gathered or reshaped, as it is for every microbatch anew.
+// A weight that may be brought to the device, gathered or reshaped, as it is for every microbatch anew.
 static u64 weight_of(const coverage *w, value v) {
   u64 h = 0;
-  for (u32 def; w->main && (def = w->fi->values.v[v].def);) {
+  for (u32 def; (def = w->fi->values.v[v].def);) {
     const instr *i = &w->fi->body.v[def - 1];
     const u32 k = i->op == OP_copy ? v - i->res : 0;
     if (i->op == OP_call || (i->op != OP_copy && (i->nres != 1 || instr_nopd(w->fi, i) != 1))) break;
@@ -193,20 +186,43 @@ static u64 weight_of(const coverage *w, value v) {
   return hash_step(h, v);
 }
 
-// Where accumulators that calls, and what adds to them, take over and pass on began.
-static value first_sums(const coverage *w, value v) {
-  value at = v;
-  while (!w->sums[at]) {
-    const u32 def = w->fi->values.v[at].def;
-    const instr *i = def ? &w->fi->body.v[def - 1] : NULL;
-    value before = 0;
-    for (u32 k = 0; i && !before && k < instr_nopd(w->fi, i); k++)
-      if (opd_donated(w->fi, i, k)) before = opd_of(w->fi, i, k);
-    if (i && i->op == OP_copy) before = uncopied(w, at);
-    if (!before) w->sums[at] = at;
-    if (before) at = before;
+// Operand k of an instruction of main, of whose element at e the element at e of result r is a continuation; false: of none.
+static bool continues(const coverage *w, const instr *i, u32 r, u32 *k, u32 *e) {
+  const summary *callee = i->op == OP_call ? &w->sum[i->callee.i] : NULL;
+  if (i->op == OP_copy || i->op == OP_unpack) {
+    *k = i->op == OP_copy ? r : 0;
+    for (u32 j = 0; i->op == OP_unpack && j < r; j++) *e += w->val[i->res + j].n;
+    return true;
   }
-  return w->sums[v] = w->sums[at];
+  if (i->op == OP_pack) {
+    for (*k = 0; *e >= w->val[opd_of(w->fi, i, *k)].n; ++*k) *e -= w->val[opd_of(w->fi, i, *k)].n;
+    return true;
+  }
+  for (*k = 0; !callee && *k < instr_nopd(w->fi, i); ++*k)
+    if (opd_donated(w->fi, i, *k)) return *e == 0;
+  const in_time *t = callee ? &elements_of(&callee->ret[r])[*e] : NULL;
+  const set *s = t && t->kind == IN_SUM ? &w->sets.v[t->x] : NULL;
+  while (s && s->kind == SET_BOTH) s = &w->sets.v[s->a]; // a chain of sums hangs on the first
+  if (!s || s->kind != SET_PARAM) return false;
+  *k = callee->param[s->a], *e = s->a - callee->first[*k];
+  return true;
+}
+
+// Where the sum began that calls, and what adds to it, take over and pass on: of a tuple, its first.
+static value first_sum(const coverage *w, value v) {
+  value began = 0, next;
+  for (u32 all = 0; all < 2; all++) { // to find it, and to note it for all on the way
+    u32 e = 0, k;
+    for (value at = v; at && (e || !w->sums[at]); at = next) {
+      const u32 def = w->fi->values.v[at].def, first = e;
+      const instr *i = def ? &w->fi->body.v[def - 1] : NULL;
+      next = i && continues(w, i, at - i->res, &k, &e) ? opd_of(w->fi, i, k) : 0;
+      if (!next) began = at;
+      if (next && !e && w->sums[next]) began = w->sums[next];
+      if (all && !first) w->sums[at] = began;
+    }
+  }
+  return w->sums[v];
 }
 
 // The parameter of main that a weight is a version of: updates between tasks make the k-th of their results of the k-th of
@@ -221,18 +237,21 @@ static value first_version(const coverage *w, value v) {
   return v;
 }
 
-// Stages may share a function, and a weight whose gradient they sum: calls of one stage are on one group,
-// with one tuple of weights, or, where they take none, of accumulators.
+// Stages may share a function, and layers and stages weights whose gradients they sum: calls of one layer of a stage are
+// of one call of the model, on one group, with one tuple of weights, and add to sums that began as one.
 static u64 stage_of_call(const coverage *w, u32 call) {
   const instr *i = &w->fi->body.v[call - 1];
   const func_info *f = func_get(w->p, i->callee);
-  u64 h = hash_u64(w->like[i->callee.i], i->g.i);
-  for (u32 k = 0; k < f->nparams; k++)
-    if (f->params.v[k].r == ROLE_WEIGHT)
-      return hash_step(h, w->main && w->versions ? first_version(w, opd_of(w->fi, i, k))
-                                                 : weight_of(w, opd_of(w->fi, i, k)));
-  for (u32 k = 0; w->main && k < f->nparams; k++)
-    if (opd_donated(w->fi, i, k)) return hash_step(h, first_sums(w, opd_of(w->fi, i, k)));
+  u64 h = hash_u64(i->origin, hash_u64(w->like[i->callee.i], i->g.i));
+  bool weight = false, sum = false;
+  for (u32 k = 0; k < f->nparams; k++) {
+    const value v = opd_of(w->fi, i, k);
+    const state *s = &w->val[v];
+    if (!weight && f->params.v[k].r == ROLE_WEIGHT)
+      weight = true, h = hash_step(h, w->versions ? first_version(w, v) : weight_of(w, v));
+    else if (!sum && opd_donated(w->fi, i, k) && s->n && elements_of(s)->kind == IN_SUM)
+      sum = true, h = hash_step(h, first_sum(w, v));
+  }
   return h;
 }
 
@@ -453,13 +472,10 @@ static void claim_complete(coverage *w, u32 x, const instr *i) {
 }
 
 // ---- instructions -------------------------------------------------------------------------------------
-// Of a gradient, beside the backward.
-static bool is_sum(const instr *i) { return i->strm && i->flags & INSTR_UPDATE; }
-
 // Which instruction of its function it is, but for sums of gradients on a stream.
 static u32 number_of(const coverage *w, const instr *i) {
   u32 n = 0;
-  for (const instr *j = w->fi->body.v; w->like[w->f.i] != w->f.i && j < i; j++) n += is_sum(j);
+  for (const instr *j = w->fi->body.v; w->like[w->f.i] != w->f.i && j < i; j++) n += plan_is_sum_beside(j);
   return (u32)(i - w->fi->body.v) - n;
 }
 
@@ -707,50 +723,6 @@ static void check_results(coverage *w) {
   }
 }
 
-// The last task of a stage may be a function of its own: what the others do, and sums of gradients on a stream behind what
-// makes them (sums.c). What it contributes is what they contribute, at instructions of the same number but for the sums.
-static bool any_sum(const func_info *f) {
-  for (u32 k = 0; k < f->body.n; k++)
-    if (is_sum(&f->body.v[k])) return true;
-  return false;
-}
-
-static bool does_as(const func_info *f, const func_info *g,
-                    value *of) { // of: value of g by value of f; room for all
-  if (f->nparams != g->nparams) return false;
-  for (u32 k = 1; k <= g->nparams; k++) {
-    if (val(f, k)->ty.i != val(g, k)->ty.i) return false;
-    of[k] = k;
-  }
-  u32 k = 0;
-  for (u32 j = 0; k < f->body.n && j < g->body.n; k++) {
-    const instr *x = &f->body.v[k], *y = &g->body.v[j];
-    if (is_sum(x)) {
-      of[x->res] = of[opd_of(f, x, 0)];
-      continue;
-    }
-    const bool last = ++j == g->body.n; // it packs gradients, some as they were summed
-    if (x->origin != y->origin || (last ? x->op != y->op : !instr_alike(f, x, g, y, 0))) return false;
-    for (u32 o = 0; o < y->nopd; o++) {
-      const u32 a = f->opds.v[x->opd + o], b = g->opds.v[y->opd + o];
-      if (of[a & OPD_VALUE] != (b & OPD_VALUE) || (a ^ b) & ~(u32)OPD_VALUE) return false;
-    }
-    for (u32 r = 0; r < y->nres; r++) of[x->res + r] = y->res + r;
-  }
-  return true;
-}
-
-static void find_like(coverage *w) {
-  for (u32 i = 1; i < w->p->funcs.n; i++) {
-    const func_info *f = func_get(w->p, (func){i});
-    w->like[i] = i;
-    if (i == w->p->main.i || !any_sum(f)) continue;
-    value *of = NEWN(w->a, value, f->values.n);
-    for (u32 j = 1; j < i && w->like[i] == i; j++)
-      if (does_as(f, func_get(w->p, (func){j}), of)) w->like[i] = j;
-  }
-}
-
 static bool has_versions(const prog *p) {
   const func_info *m = func_get(p, p->main);
   for (u32 k = 0; k < m->body.n; k++)
@@ -770,7 +742,7 @@ static bool check_time(prog *p) {
                   .errors = errors};
     w.sum = ZNEWN(w.a, summary, p->funcs.n);
     w.chain = ZNEWN(w.a, u8, func_get(p, p->main)->values.n);
-    w.like = NEWN(w.a, u32, p->funcs.n), find_like(&w);
+    w.like = plan_alike_but_sums(p, w.a);
     w.sums = ZNEWN(w.a, value, func_get(p, p->main)->values.n);
     set_new(&w, (set){.kind = SET_EMPTY});
     w.versions = has_versions(p);

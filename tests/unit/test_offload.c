@@ -219,3 +219,131 @@ TEST(what_is_in_host_memory_is_copied_before_it_is_read) {
     ctx_free(c);
   }
 }
+
+// Accumulators begin on the device: each microbatch sends its gradients, and fetches those of the one before. The update
+// fetches the last ones, but for the layer that was the last, and states. On the host it has weights brought and sends them
+// back; gradients that ranks sum come to the device for that, and go back as far as the rank has states.
+TEST(offload_fetches_gradients_that_there_are) {
+  static const struct {
+    const char *line;
+    i64 grads, stays, states, weights; // on a rank, in halves of a layer
+    i64 sums;                          // before an update on the host
+  } row[] = {{"dp=1", 16, 2, 32, 16, 0},
+             {"dp=2 zero=0", 16, 2, 32, 16, 16},
+             {"dp=2 zero=1", 16, 2, 16, 8, 8},
+             {"dp=2 zero=2", 8, 1, 16, 8, 0},
+             {"pp=2", 8, 2, 16, 8, 0}};
+  const i64 half_ps = 512 * 512 * 4 / 2 * (i64)PS_A_BYTE;
+  for (u32 k = 0; k < COUNT_OF(row) * 3 * 2; k++) {
+    const u32 j = k / 6;
+    const i64 mb = 1 << k % 3, all = mb * row[j].grads;
+    const bool host = k / 3 & 1;
+    char line[128];
+    snprintf(line, sizeof line, "%s mb=%lld prefetch=0 offload=grads+states%s", row[j].line, (long long)mb,
+             host ? " update=host" : "");
+    bed b = bed_open("mlp-xs:layers=8", 16, true, OPTIM_ADAM, "1 GB/s",
+                     ", memory: 8 GiB, memory-bandwidth: 1e9 GB/s", line);
+    i64 out = all - row[j].stays + row[j].states, in = out;
+    if (host) out = all + row[j].sums + row[j].weights;
+    if (host) in = all - (row[j].sums ? 0 : row[j].grads) + row[j].weights;
+    CHECK_MSG(about(busy(&b, "d2h"), out * half_ps) && about(busy(&b, "h2d"), in * half_ps),
+              "%s: %.2f halves out, %.2f in", line, (double)busy(&b, "d2h") / (double)half_ps,
+              (double)busy(&b, "h2d") / (double)half_ps);
+    bed_close(&b);
+  }
+}
+
+// ---- shared weights -----------------------------------------------------------------------------------------
+// Where layers share weights, main calls each of them itself, and all add to one sum.
+static const char *const shared[] = {"tests/albert.heddle", "tests/norm.heddle"};
+static const char *const shared_line[] = {"mb=2 offload=grads",
+                                          "mb=4 offload=params+acts",
+                                          "mb=2 recompute=full offload=params+grads+acts",
+                                          "dp=2 zero=2 mb=2 offload=grads",
+                                          "pp=2 mb=2 offload=grads+acts",
+                                          "pp=2 mb=4 schedule=interleaved v=2 offload=grads",
+                                          "pp=2 mb=4 schedule=zb-h1 offload=params+grads+acts"};
+
+static bool is_refused(const bed *b, prog *p) {
+  const u32 had = diag_count(b->c);
+  const bool refused = !plan_validate(p) && diag_get(b->c, had).id == E_COVERAGE;
+  diag_truncate(b->c, had);
+  prog_free(p);
+  return refused;
+}
+
+// The operand of a type that a call takes over: in these models at most one is. ~0u: none.
+static u32 taken_over(const func_info *m, const instr *call, type t) {
+  for (u32 o = 0; o < instr_nopd(m, call); o++)
+    if (opd_donated(m, call, o) && val(m, opd_of(m, call, o))->ty.i == t.i) return o;
+  return ~0u;
+}
+
+// main again, but what call k adds to operand o, which it gives back as v, it adds to zeros that nobody reads.
+static prog *without(const bed *b, u32 k, u32 o, value v) {
+  prog *q = prog_clone(b->p, b->c);
+  const func_info *m = func_get(q, q->main);
+  const func made = func_new(q, m->name, m->where);
+  builder to = builder_at(q, made);
+  value *map = ZNEWN(b->a, value, m->values.n);
+  const value u = opd_of(m, &m->body.v[k], o);
+  for (u32 j = 0; j < m->nparams; j++) {
+    map[j + 1] = func_param(q, made, val(m, j + 1)->ty, val(m, j + 1)->name, m->params.v[j].r);
+    func_get(q, made)->params.v[j].host = m->params.v[j].host;
+  }
+  for (u32 j = 0; j < m->body.n; j++) {
+    const instr *i = &m->body.v[j];
+    const value sum = map[u];
+    to.g = i->g, to.coord = i->coord;
+    if (j == k) {
+      const type_info *t = val_type(q, m, u);
+      const attr at[2] = {attr_t(A_dtype, t->s.t), attr_v(A_shape, t->s.dim, t->s.nd)};
+      to.coord = 0;
+      map[u] = emit_res(q, made, emit(&to, OP_full, attrs_of(q, at, 2), NULL, 0, &m->values.v[u].ty, 1));
+      to.coord = i->coord;
+    }
+    emit_copy(&to, m, i, map);
+    if (j == k) map[u] = map[v] = sum;
+  }
+  value *ret = NEWN(b->a, value, m->rets.n);
+  for (u32 r = 0; r < m->rets.n; r++) ret[r] = map[m->rets.v[r]];
+  func_return(q, made, ret, m->rets.n);
+  q->main = made;
+  return q;
+}
+
+// Operand o of call k continues what the call before made: leaves that out, and makes the call the one before once more.
+static u32 mutate(const bed *b, u32 k, u32 o) {
+  const func_info *m = func_get(b->p, b->p->main);
+  const instr *call = &m->body.v[k];
+  const value v = opd_of(m, call, o);
+  const u32 def = m->values.v[v].def;
+  const instr *before = def ? &m->body.v[def - 1] : NULL;
+  if (!before || before->op != OP_call) return 0;
+  const u32 from = taken_over(m, before, m->values.v[v].ty);
+  if (from == ~0u) return 0;
+  CHECK_MSG(is_refused(b, without(b, def - 1, from, v)), "without call %u", def);
+  if (before->callee.i != call->callee.i || before->coord != call->coord) return 1;
+  prog *q = prog_clone(b->p, b->c);
+  func_info *f = func_get(q, q->main);
+  f->body.v[k].origin = before->origin;
+  for (u32 j = 0; j < instr_nopd(m, call); j++)
+    if (!opd_donated(m, call, j)) f->opds.v[call->opd + j] = m->opds.v[before->opd + j];
+  CHECK_MSG(is_refused(b, q), "call %u twice", def);
+  return 2;
+}
+
+TEST(offload_sums_gradients_of_shared_weights) {
+  u32 mutants = 0;
+  for (u32 i = 0; i < COUNT_OF(shared) * COUNT_OF(shared_line); i++) {
+    const char *line = shared_line[i / COUNT_OF(shared)];
+    bed b = bed_open(shared[i % COUNT_OF(shared)], 8, true, OPTIM_SGD, "1 GB/s", ", memory: 8 GiB", line);
+    const func_info *m = func_get(b.p, b.p->main);
+    for (u32 k = 0; k < m->body.n; k++)
+      for (u32 o = 0; m->body.v[k].op == OP_call && o < instr_nopd(m, &m->body.v[k]); o++)
+        if (opd_donated(m, &m->body.v[k], o) && !(m->body.v[k].flags & INSTR_UPDATE))
+          mutants += mutate(&b, k, o);
+    bed_close(&b);
+  }
+  CHECK_MSG(mutants >= 100, "%u", mutants);
+}

@@ -1,27 +1,9 @@
 // offload.c - what lies in host memory, as a strategy says it. What becomes of it in the program: plan/offload.c.
 #include "plan/plan.h"
 
-static bool has_states(const prog *src, const optim_opts *o) {
-  const func_info *m = func_get(src, src->main);
-  optim_state st;
-  for (u32 k = 0; k < m->nparams; k++)
-    if (m->params.v[k].r == ROLE_WEIGHT && optim_state_find(o, &val_type(src, m, k + 1)->s, 0, &st))
-      return true;
-  return false;
-}
-
-// Why there is none of what word number `k` of the choice names; NULL: there is.
-static const char *absent(const prog *src, const plan *pn, u8 bit) {
-  if (bit == OFFLOAD_PARAMS) return NULL;
-  if (!pn->train) return "this is inference";
-  if (bit == OFFLOAD_STATES && !has_states(src, &pn->optim))
-    return arena_printf(ctx_arena(src->c), "the optimizer, %s, has none", optim_name(pn->optim.kind));
-  return NULL;
-}
-
 static bool is_there(const prog *src, const plan *pn, loc at) {
   for (u32 k = 0; choice_word(CHOICE_offload, k); k++) {
-    const char *why = pn->offload >> k & 1 ? absent(src, pn, (u8)(1u << k)) : NULL;
+    const char *why = pn->offload >> k & 1 ? plan_offload_absent(src, pn, k) : NULL;
     if (!why) continue;
     diag(src->c, E_STRATEGY, at, "offload=%s: %s", choice_word(CHOICE_offload, k), why);
     diag_hint(src->c, pn->train ? "leave out %s, or use --optimizer adam" : "leave out %s, or use --train",

@@ -182,7 +182,7 @@ error[E0801]: --proposals must be an integer, 1 or more; got '0'
 [2]
 ## Choices that are about something else than splits: automatic plans have them, too.
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 dp=2 tp=2 offload=params+grads+states+acts' --auto -o a.plan | grep '^automatic'
-automatic             dp=2 tp=2 pp=1 mb=2 offload=params+grads+states+acts  4.901 ms  1.00x  1,632/s  3.06 MiB
+automatic             dp=2 tp=2 pp=1 mb=2 offload=params+grads+states+acts  4.482 ms  1.00x  1,785/s  3.06 MiB
 $ heddle verify gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --plan a.plan | grep verdict
 verdict    equal: the plan computes what the model computes
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine '1x4 v100 pcie=16GB/s hostmem=64GiB' --strategy 'zero=0 recompute=none mb=2 dp=2 tp=2 materialise=p2p' --auto -o a.plan | grep '^automatic'

@@ -36,18 +36,45 @@ error[E0505]: rank 0 needs 38.3 GiB; its device has 28.8 GiB
 ## Two devices of a DGX-1 share the way to host memory, so states take twice as long as with a way of their own.
 $ heddle sim gpt3-1.3b --batch 8 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 8 --strategy 'dp=8 zero=3 recompute=full offload=params+grads+states' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
 plan            dp=8 tp=1 pp=1 zero=3 recompute=full offload=params+grads+states
-time per step   767.8 ms
-peak memory     542 MiB of 28.8 GiB on rank 0
-host memory     19.6 GiB of 461 GiB on node 0; the busier way of its link is in use 74.7 %
+time per step   691.2 ms
+peak memory     529 MiB of 28.8 GiB on rank 0
+host memory     19.2 GiB of 461 GiB on node 0; the busier way of its link is in use 73.6 %
 place  ranks  computes  communicates    idle  peak memory
-0-7    h2d      573.2 ms  74.7 %
-0-7    d2h      469.3 ms  61.1 %
+0-7    h2d      518.7 ms  73.6 %
+0-7    d2h      412.2 ms  58.5 %
 ## Copies compute nothing: what is verified is the same.
 $ for m in 'gpt2:layers=3,hidden=64,heads=4,vocab=64' 't5-small:layers=2,hidden=64,heads=4,vocab=64' 'moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64' 'resnet50:hidden=8'; do for s in offload=params offload=grads offload=states offload=acts 'dp=2 mb=2 zero=1 offload=states' 'dp=2 zero=2 mb=2 offload=grads+states' 'dp=2 zero=3 recompute=full offload=params+grads+states+acts' 'pp=2 mb=2 recompute=full offload=params+grads+states+acts prefetch=0' 'pp=2 mb=4 schedule=zb-h1 offload=params+grads+states+acts prefetch=3'; do case $m$s in resnet*+acts*) seq=32 ;; resnet*) continue ;; *) seq=16 ;; esac; heddle verify "$m" --batch 8 --seq $seq --train --optimizer adam --strategy "$s" >out || { echo "$m $s"; cat out; }; done; done; tail -n 0 out
 $ heddle verify gpt2:layers=2,hidden=64,heads=4,vocab=64 --batch 4 --seq 16 --strategy 'tp=2 offload=params' | head -3
 model      gpt2:layers=2,hidden=64,heads=4,vocab=64
 plan       dp=1 tp=2 pp=1 offload=params
 results    1
+## Layers that share all weights, or one: each adds to the same sum.
+$ for m in albert norm; do for s in 'mb=2 offload=grads' 'mb=4 offload=params+acts' 'dp=2 zero=2 mb=2 recompute=full offload=grads' 'pp=2 mb=4 schedule=interleaved v=2 offload=params+grads+acts' 'pp=2 mb=4 schedule=zb-h1 offload=grads+acts'; do heddle sim tests/$m.heddle --train --machine '1x2 v100 hostmem=64GiB' --strategy "$s" | grep '^time per'; heddle verify tests/$m.heddle --train --strategy "$s" | grep verdict; done; done
+time per step   501.8 us
+verdict    equal: the plan computes what the model computes
+time per step   993.8 us
+verdict    equal: the plan computes what the model computes
+time per step   803.7 us
+verdict    equal: the plan computes what the model computes
+time per step   738.7 us
+verdict    equal: the plan computes what the model computes
+time per step   716.5 us
+verdict    equal: the plan computes what the model computes
+time per step   480.7 us
+verdict    equal: the plan computes what the model computes
+time per step   926.2 us
+verdict    equal: the plan computes what the model computes
+time per step   776.6 us
+verdict    equal: the plan computes what the model computes
+time per step   677.9 us
+verdict    equal: the plan computes what the model computes
+time per step   639.6 us
+verdict    equal: the plan computes what the model computes
+$ heddle plan tests/albert.heddle --train --machine '1x1 v100 hostmem=64GiB' --strategy 'mb=1,2,4 recompute=none offload=*' | grep certificate
+certificate  48 plans: 16 fit, 0 too large, 8 too slow, 24 impossible, 0 equal to another;
+$ for m in albert norm; do for s in 'mb=2' 'mb=2 offload=params+grads+acts'; do heddle run tests/$m.heddle --train --steps 3 --strategy "dp=2 $s" | awk '/^ +[0-9]+ /{print $2}' >"${s%%+*}"; done; cmp 'mb=2' 'mb=2 offload=params' && wc -l <mb=2; done
+3
+3
 ## In a plan file.
 $ heddle plan mlp-xs --batch 64 --train --optimizer adam --machine 'dgx-1' --devices 2 --strategy 'dp=2 zero=1 mb=1 recompute=none offload=states prefetch=3' -o a.plan >out; grep -E '^(offload|prefetch|name)' a.plan; heddle verify mlp-xs --batch 64 --plan a.plan | head -3 | tail -1; sed 's/^prefetch: 3/prefetch: 17/' a.plan >b.plan; heddle verify mlp-xs --batch 64 --plan b.plan; sed 's/^offload: states/offload: gradients/' a.plan >b.plan; heddle verify mlp-xs --batch 64 --plan b.plan; sed '/^offload/d' a.plan >b.plan; heddle verify mlp-xs --batch 64 --plan b.plan
 name: "dp=2 tp=1 pp=1 zero=1 offload=states prefetch=3"
@@ -66,6 +93,19 @@ error[E0501]: `prefetch` is of what is in host memory: without `offload` there i
   --> b.plan:15:11
   15 | prefetch: 3
      |           ^
+[1]
+## Of what there is none, nothing can be in host memory.
+$ heddle plan mlp-xs --batch 64 --train --optimizer adam --machine 'dgx-1' --devices 2 --strategy 'dp=2 zero=1 mb=1 recompute=none offload=states update=host' -o a.plan >out; sed 's/^train: .*/train: {optimizer: sgd}/' a.plan >b.plan; heddle verify mlp-xs --batch 64 --plan b.plan; heddle plan mlp-xs --batch 64 --machine 'dgx-1' --devices 2 --strategy 'tp=2 offload=params' -o a.plan >out; sed 's/^offload.*/offload: params+grads/' a.plan >b.plan; heddle verify mlp-xs --batch 64 --plan b.plan
+error[E0501]: `offload` of states: the optimizer, sgd, has none
+  --> b.plan:15:10
+  15 | offload: states
+     |          ^
+  hint: leave out states
+error[E0501]: `offload` of grads: this is inference
+  --> b.plan:12:10
+  12 | offload: params+grads
+     |          ^
+  hint: leave out grads
 [1]
 ## What rank 0 runs.
 $ heddle lower mlp-xs:layers=3,hidden=8 --batch 4 --rank 0 --strategy 'offload=params'
@@ -135,10 +175,10 @@ place  ranks  computes  communicates    idle  peak memory
 0-511  d2h      12.93 s  49.7 %
 $ heddle plan m6-moe-10t --batch 512 --dtype f16 --train --optimizer adafactor --machine '64x8 v100-32gb eth=50Gb/s hostmem=1.5TiB' --strategy 'pp=1,2 tp=8,16 zero=3 recompute=full mb=1 offload=none,params+grads+states' | sed -n '/time  /,/certificate/p'
    dp  tp  pp  ZeRO  recompute  offload                 time         samples    memory  limited by
-1  16  16   2     3  full       params+grads+states   6589 s  1.00x  0.078/s  21.3 GiB  bubble 50 %
-2  32  16   1     3  full       params+grads+states   6802 s  1.03x  0.075/s  16.2 GiB  communication 100 %
-3  64   8   1     3  full       params+grads+states  13797 s  2.09x  0.037/s  27.8 GiB  communication 100 %
-4  32   8   2     3  full       params+grads+states  13580 s  2.06x  0.038/s  30.7 GiB  memory
+1  16  16   2     3  full       params+grads+states   6585 s  1.00x  0.078/s  21.3 GiB  bubble 50 %
+2  32  16   1     3  full       params+grads+states   6799 s  1.03x  0.075/s  16.2 GiB  communication 100 %
+3  64   8   1     3  full       params+grads+states  13794 s  2.09x  0.037/s  27.8 GiB  communication 100 %
+4  32   8   2     3  full       params+grads+states  13576 s  2.06x  0.038/s  30.7 GiB  memory
 
 winner       dp=16 tp=16 pp=2 zero=3 recompute=full offload=params+grads+states
              computes 0.1 % of the time, communicates 49.8 %, idles 50.1 %; MFU 0.0 %; needs 21.3 GiB of 28.8 GiB
@@ -222,18 +262,18 @@ impossible  offload: the machine 1x2 v100 does not say how much host memory its 
 $ for o in grads grads+acts; do heddle sim gpt2 --batch 16 --train --machine '1x4 v100 pcie=12GB/s hostmem=64GiB' --strategy "pp=4 mb=8 offload=$o" | grep '^ranks\|^0  '; done
 ranks           4
 ranks  stream       busy   share
-0      compute  427.1 ms  58.5 %
-0      h2d      238.1 ms  32.6 %
-0      d2h      238.6 ms  32.7 %
+0      compute  427.1 ms  61.5 %
+0      h2d      209.8 ms  30.2 %
+0      d2h      209.8 ms  30.2 %
 0      pp.f0    538.0 us   0.1 %
 0      pp.b0    538.0 us   0.1 %
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
 0         258 MiB   54.1 MiB        0 B     2.93 GiB    204 MiB            0 B  3.43 GiB
 ranks           4
 ranks  stream       busy   share
-0      compute  427.1 ms  23.4 %
-0      h2d      909.2 ms  49.8 %
-0      d2h      910.0 ms  49.8 %
+0      compute  427.1 ms  23.9 %
+0      h2d      881.0 ms  49.3 %
+0      d2h      881.3 ms  49.4 %
 0      pp.f0    538.0 us   0.0 %
 0      pp.b0    538.0 us   0.0 %
 ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
