@@ -351,6 +351,7 @@ typedef struct {
 // A schedule of a pipeline by its name, such as "1f1b" or "zb-h1", or one that a .csv file has
 // (docs/schedules.md). NULL if there is none of these figures, or if it deadlocks.
 heddle_schedule *heddle_schedule_load(heddle_session *s, const char *name, const heddle_schedule_options *o);
+bool heddle_schedule_named(const char *name); // is there one of this name? Files are not asked
 void heddle_schedule_free(heddle_schedule *x);
 const char *heddle_schedule_print(heddle_schedule *x); // as CSV
 // Idle time and live activations of every place, where a forward takes one unit of time and a backward two;

@@ -33,6 +33,8 @@ static heddle_schedule *load(heddle_session *s, const char *name, const heddle_s
   return NULL;
 }
 
+bool heddle_schedule_named(const char *name) { return name && sched_row_find(name); }
+
 static bool names_file(const char *name) {
   arena *a = arena_new();
   choice_value x;

@@ -8,7 +8,7 @@ bool cmd_export(cli *x) {
     return usage_error("--to pytorch", "--arrays does not apply to --to %s", x->to);
   heddle_program *d = distributed_of(x, m);
   const char *text = heddle_program_export(d, x->to ? x->to : "pytorch", m);
-  if (text && x->arrays && !heddle_tensors_write(heddle_tensors_random(d, (uint64_t)x->seed.i), x->arrays))
+  if (text && x->arrays && !heddle_tensors_write(heddle_tensors_initial(d, (uint64_t)x->seed.i), x->arrays))
     return false;
   if (text && x->output) return heddle_session_write(x->s, x->output, text);
   return put(x, text);

@@ -16,6 +16,12 @@ static bool is_there(const char *path) {
   return f != NULL;
 }
 
+// A schedule's name is a schedule, whatever files there are.
+static bool is_misnamed(cli *x) {
+  if (is_file(x->operand) || heddle_schedule_named(x->operand) || !is_there(x->operand)) return false;
+  return !usage_error("rename it so", "%s is a file, but its name does not end in .csv", x->operand);
+}
+
 // The CSV to `to` (NULL: nowhere), figures to standard output unless it is there.
 static bool put_schedule(cli *x, heddle_schedule *s, const char *to) {
   if (!s || (to && !heddle_session_write(x->s, to, heddle_schedule_print(s)))) return false;
@@ -46,6 +52,7 @@ static bool find(cli *x) {
   if (x->operand && (x->memory || x->seconds.given))
     return usage_error("leave it out, or the name", "--%s is for a search; %s is not looked for",
                        x->memory ? "memory" : "time", x->operand);
+  if (x->operand && is_misnamed(x)) return false;
   if (!x->micro.given && !(x->operand && is_file(x->operand)))
     return usage_error("--mb 8", "`heddle schedule --stages` needs --mb");
   const heddle_find_options o = {.microbatches = (uint32_t)x->micro.i,
@@ -63,8 +70,7 @@ bool cmd_schedule(cli *x) {
     return usage_error("add --stages FILE, or leave it out", "--%s applies to --stages only",
                        x->memory ? "memory" : "time");
   const bool file = is_file(x->operand);
-  if (!file && is_there(x->operand))
-    return usage_error("rename it so", "%s is a file, but its name does not end in .csv", x->operand);
+  if (is_misnamed(x)) return false;
   if (!file && (!x->places.given || !x->micro.given))
     return usage_error("--pp 4 --mb 8", "`heddle schedule %s` needs --pp and --mb", x->operand);
   return put_schedule(x, named(x), x->output ? x->output : file || x->picture || x->json ? NULL : "-");

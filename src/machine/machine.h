@@ -255,6 +255,7 @@ static inline const device_kind *machine_kind_of(const machine *m, u32 rank) {
 }
 // Host memory of a node that programs may use: nine tenths, in whole MiB.
 i64 machine_host_usable(const node_kind *nk);
+bool machine_has_host(const machine *m); // does every node say how much, and how its devices reach it?
 bool machine_one_kind(const machine *m, u32 first,
                       u32 n); // are all devices of ranks [first, first + n) of one?
 // The first `most` of these ranks whose devices are of the kind. Returns how many there are.

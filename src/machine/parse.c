@@ -186,6 +186,12 @@ static i64 usually_usable(i64 bytes) {
   return most >> 20 ? most >> 20 << 20 : most;
 }
 i64 machine_host_usable(const node_kind *nk) { return usually_usable(nk->host_bytes); }
+bool machine_has_host(const machine *m) {
+  bool has = m->nnode_kinds > 0;
+  for (u32 k = 0; k < m->nnode_kinds; k++)
+    has = has && m->node_kind[k].host_bytes && m->node_kind[k].host.shape != LINK_NONE;
+  return has;
+}
 
 // ---- kinds of devices --------------------------------------------------------------------------------
 

@@ -95,6 +95,7 @@ static const char *found(arena *a, const search_auto *s) {
     sb_fmt(&b, "degrees split by Markov chains: %u (%s)", s->degrees, chains);
   else
     sb_fmt(&b, "degrees split by dynamic programming: %u", s->degrees);
+  if (s->equal) sb_fmt(&b, ", of them equal to another: %u", s->equal);
   if (s->ruled_out) sb_fmt(&b, ", ruled out as slower by the estimate: %u", s->ruled_out);
   if (s->how.method == SPLITS_MCMC || !s->inexact) return sb_str(&b);
   sb_fmt(&b, " (not exact, for too many states: %u", s->inexact);
@@ -109,12 +110,30 @@ static const char *no_automatic(arena *a, const search_auto *s) {
              *most = text_of(a, cell_i(CELL_BYTES, s->host_usable_bytes));
   const u32 large = s->too_large + s->host_too_large;
   strbuf b = {.a = a};
-  if (s->fit || !large) return "a hybrid: no automatic plan is faster";
+  if (!s->fit && !large) return "a hybrid: no automatic plan was simulated";
+  if (s->fit == 1)
+    return arena_printf(a, "a hybrid: the automatic plan that was simulated%s is not faster",
+                        large ? " and fits" : "");
+  if (s->fit)
+    return arena_printf(a, "a hybrid: none of the %u automatic plans that were simulated%s is faster", s->fit,
+                        large ? " and fit" : "");
   sb_fmt(&b, "a hybrid: no automatic plan fits; of %u simulated", large);
   if (s->too_large) sb_fmt(&b, ", too large for the devices: %u", s->too_large);
   if (s->host_too_large)
     sb_fmt(&b, ", too large for host memory: %u (a node has %s, the smallest needs %s)", s->host_too_large,
            most, bytes);
+  return sb_str(&b);
+}
+
+// Of n ranks those beside [first, first + used).
+static const char *ranks_outside(arena *a, u32 first, u32 used, u32 n) {
+  strbuf b = {.a = a};
+  const u32 from[] = {0, first + used}, to[] = {first, n};
+  for (u32 k = 0; k < 2; k++) {
+    if (from[k] >= to[k]) continue;
+    sb_fmt(&b, b.n ? ", %u" : "%u", from[k]);
+    if (to[k] - from[k] > 1) sb_fmt(&b, "-%u", to[k] - 1);
+  }
   return sb_str(&b);
 }
 
@@ -153,6 +172,13 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
     report_line(r, "",
                 "nothing is split over tp=%u: its ranks all do the same work, so --devices %u does as much",
                 s->s.tp.n, (u32)(strategy_ranks(&s->s) / s->s.tp.n));
+  const u32 used = (u32)strategy_ranks(&s->s);
+  if (used < about->ranks)
+    report_line(r, "", "uses %u of the machine's %u ranks: %s %s not used", used, about->ranks,
+                ranks_outside(a, s->s.skip.n, used, about->ranks), about->ranks - used == 1 ? "is" : "are");
+  if (s->how.rules && s->hybrids.nfit)
+    report_line(r, "",
+                "rules are of automatic plans: hybrids do not ask them, and are shown to compare with");
   report_line(r, "", "computes %s of the time, communicates %s, idles %s",
               text_of(a, cell_x(CELL_SHARE, s->utilisation)), text_of(a, cell_x(CELL_SHARE, s->comm)),
               text_of(a, cell_x(CELL_SHARE, s->bubble)));
@@ -160,6 +186,7 @@ void report_auto(report *r, arena *a, const prog *src, const search_about *about
               s->hybrids.space, found(a, s), s->simulated);
   report_fact(r, "hybrids", NULL, cell_i(CELL_INT, s->hybrids.space));
   report_fact(r, "degrees", NULL, cell_i(CELL_INT, s->degrees));
+  report_fact(r, "degrees_equal", NULL, cell_i(CELL_INT, s->equal));
   report_fact(r, "simulated", NULL, cell_i(CELL_INT, s->simulated));
   report_fact(r, "too_large", NULL, cell_i(CELL_INT, s->too_large));
   report_fact(r, "host_too_large", NULL, cell_i(CELL_INT, s->host_too_large));

@@ -360,8 +360,11 @@ static void put_host(report *r, arena *a, const prog *p, const machine *m, const
 
 void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_result *s,
                 const sim_about *of) {
-  const bool fits = sim_over_bytes(s, m) <= 0; // if not: of the rank that lacks most
-  const u32 fullest = fits ? s->cls[s->peak_class].first_rank : sim_tightest(s, m);
+  const u32 tightest = sim_tightest(s, m);
+  const bool fits =
+      s->cls[s->class_of_rank[tightest]].peak_bytes <=
+      machine_kind_of(m, tightest)->usable_bytes; // devices; if not: of the rank that lacks most
+  const u32 fullest = fits ? s->cls[s->peak_class].first_rank : tightest;
   const double alone = (double)s->makespan_ps * 1e-12;
   const double steady = s->ncarried ? (double)s->period_ps * 1e-12 : 0;
   const arithmetic work = arithmetic_of(p, m);
@@ -399,7 +402,7 @@ void report_sim(report *r, arena *a, const prog *p, const machine *m, const sim_
   report_fact(r, "peak_bytes", NULL, peak);
   report_fact(r, "usable_bytes", NULL, most);
   put_host(r, a, p, m, s);
-  report_fact(r, "fits", NULL, cell_i(CELL_BOOL, fits));
+  report_fact(r, "fits", NULL, cell_i(CELL_BOOL, sim_over_bytes(s, m) <= 0));
   report_fact(r, "instructions", "instructions", cell_i(CELL_INT, (i64)s->instructions));
   report_gap(r);
   if (of->task_graphs) report_task_graphs(r, of->task_graphs);

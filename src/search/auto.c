@@ -192,6 +192,34 @@ static bool choose(finding *x, excesses *all, u32 from, i64 most) {
   return n > from;
 }
 
+static u64 hash_of(const finding *x, const candidate *c) {
+  arena *tmp = arena_new();
+  ctx *ct = planner_source(x->pl)->c;
+  const u32 before = diag_count(ct);
+  strategy s = c->s;
+  s.layers = c->plan.layers;
+  hybrid_opts h = options(x, &s);
+  h.splits = &c->plan.splits;
+  const plan *pn = policy_hybrid(x->pl, tmp, &h);
+  const u64 hash = pn ? plan_hash(ct, pn) : 0;
+  diag_truncate(ct, before);
+  arena_free(tmp);
+  return hash;
+}
+
+// Is it the program of one of the first n, under another strategy, as where recompute has nothing to do? They would take places
+// among those that are simulated.
+static bool is_known(const finding *x, u32 n, const candidate *c) {
+  u64 own = 0;
+  for (u32 k = 0; k < n; k++) {
+    const candidate *y = &x->v[k];
+    if (y->plan.time_ps != c->plan.time_ps || y->plan.bytes != c->plan.bytes) continue;
+    if (!own) own = hash_of(x, c);
+    if (own && own == hash_of(x, y)) return true;
+  }
+  return false;
+}
+
 // The order decides how soon much is ruled out, and nothing else. What is slower than as many that fit as are simulated can be none of
 // these.
 static void split_candidates(finding *x) {
@@ -217,6 +245,11 @@ static void split_candidates(finding *x) {
     }
     x->r->points += c.plan.points, x->r->inexact += !c.plan.exact;
     x->r->walked += c.plan.walked, x->r->better += c.plan.better;
+    x->r->degrees++;
+    if (is_known(x, n, &c)) {
+      x->r->equal++;
+      continue;
+    }
     x->v[n++] = c;
     u32 at;
     if (!c.plan.fits || (nbest == SIMULATED && c.plan.time_ps >= most)) continue;
@@ -225,7 +258,7 @@ static void split_candidates(finding *x) {
     best[at] = c.plan.time_ps;
   }
   progress_end(&bar);
-  x->r->degrees = x->n = n;
+  x->n = n;
 }
 
 // Degrees of the search with a tensor axis, each once.

@@ -251,5 +251,6 @@ i64 kept_last(const kept *k); // the time above which a lower bound is too slow;
 void outcome_settle(arena *a, const search_opts *o, search_result *r, const point_order *order);
 void outcome_count(arena *a, search_result *r, const search_point *p); // one point
 // hint: of the reason why points are impossible; NULL: none
-void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const char *hint);
+void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const char *hint,
+                     const machine *m); // NULL: not known
 #endif

@@ -149,6 +149,6 @@ bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, se
   families_count(o, r, r->npoints, r->point);
   of_best(by_part, r, about);
   if (!r->nfit || r->one_device_ps >= r->point[0].time_ps) r->one_device_ps = 0;
-  if (!r->nfit) outcome_no_plan(c, o, r, NULL);
+  if (!r->nfit) outcome_no_plan(c, o, r, NULL, NULL);
   return r->nfit > 0;
 }

@@ -217,7 +217,20 @@ static bool shares_unfit(ctx *c, arena *a, const search_opts *o) {
   return true;
 }
 
-void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const char *hint) {
+// What the search might have been told to keep in host memory, where it kept nothing there and the machine (or NULL) has any.
+static const char *offload_of(const search_opts *o, const machine *m) {
+  const choice_set *x = &o->space.of[CHOICE_offload];
+  bool none = m && machine_has_host(m) && !x->all, updates = true;
+  for (u32 k = 0; x->said && k < x->n; k++) none = none && !x->v[k].n;
+  if (!none) return "";
+  if (!o->train) return "; the machine has host memory: offload=params";
+  for (u32 k = 0; k < m->nnode_kinds; k++) updates = updates && m->node_kind[k].host_mem_bw > 0;
+  return updates ? "; the machine has host memory: offload=* update=*"
+                 : "; the machine has host memory: offload=*";
+}
+
+void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const char *hint,
+                     const machine *m) {
   const i64 least = r->least_bytes;
   const i64 host = r->host_least;
   const bool one = r->space == 1;
@@ -225,6 +238,7 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const
     diag(c, E_PROFILE, (loc){0}, "%s", r->reason[0].why);
     return;
   }
+  const char *there = offload_of(o, m);
   arena *a = arena_new();
   if (shares_unfit(c, a, o)) {
     arena_free(a);
@@ -258,11 +272,11 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const
               (long long)ceil_div(host + host / 8, (i64)1 << 30),
               least ? "" : ", or offload less (offload=none) if devices have room for it");
   else if (least && o->batch == 1)
-    diag_hint(c, "use more devices%s, as dp and mb split nothing of one sample",
-              o->train ? " or recompute=full" : "");
+    diag_hint(c, "use more devices%s, as dp and mb split nothing of one sample%s",
+              o->train ? " or recompute=full" : "", there);
   else if (least)
-    diag_hint(c, "use more devices%s or a smaller batch",
-              o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)");
+    diag_hint(c, "use more devices%s or a smaller batch%s",
+              o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)", there);
   else if (r->nreasons && r->reason[0].why_id == E_RATE)
     diag_hint(c, "use another --dtype, or add the rate to the machine file");
   else if (hint)

@@ -615,6 +615,6 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     ctx_free(s.w[i].c);
   }
   r->time_ns = clock_ns() - start;
-  if (ok && !r->nfit && !o->parts) outcome_no_plan(c, o, r, hint);
+  if (ok && !r->nfit && !o->parts) outcome_no_plan(c, o, r, hint, m);
   return ok && (r->nfit || o->parts);
 }

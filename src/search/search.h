@@ -215,7 +215,8 @@ typedef struct {
   bool has_same;         // is there a hybrid of the same degrees that fits?
   search_point same;     // the best one
   u32 degrees,
-      simulated; // degrees (with microbatches, storage, recomputation) that were compared; simulated plans
+      simulated; // degrees (with microbatches, storage, recomputation) that were split; simulated plans
+  u32 equal;     // of the degrees: so many whose plan is that of others, and was not simulated again
   // Of the simulated ones, that fit; that are too large for devices, and for host memory alone: of these the least that one
   // needs on a node, and what that node has
   u32 fit, too_large, host_too_large;

@@ -232,6 +232,15 @@ static bool host_fits(const prog *p, const machine *m, const sim_result *r) {
   return false;
 }
 
+// What of it could lie in host memory, where nothing does.
+static const char *offload_of(const prog *p, const machine *m, const sim_result *r) {
+  const func_info *main = func_get(p, p->main);
+  bool states = false;
+  if (!machine_has_host(m) || sim_host_memory(r, m).bytes) return "";
+  for (u32 k = 0; k < main->nparams; k++) states = states || main->params.v[k].r == ROLE_STATE;
+  return states ? "; the machine has host memory: offload" : "; the machine has host memory: offload=params";
+}
+
 bool sim_fits(const prog *p, const machine *m, const sim_result *r, sim_said (*said)(void *arg, u32 rank),
               void *arg) {
   if (sim_over_bytes(r, m) <= 0) return true;
@@ -259,10 +268,11 @@ bool sim_fits(const prog *p, const machine *m, const sim_result *r, sim_said (*s
   }
   const sim_said by = said ? said(arg, worst) : (sim_said){0};
   if (by.what) diag_note(p->c, by.at, "%s", by.what);
-  diag_hint(p->c, "%s",
+  diag_hint(p->c, "%s%s",
             by.hint
                 ? by.hint
                 : "a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` "
-                  "finds what fits");
+                  "finds what fits",
+            offload_of(p, m, r));
   return false;
 }

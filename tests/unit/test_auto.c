@@ -63,8 +63,8 @@ static auto_plan solve(const bed *b, const char *line) {
 enum { LAYERS = 8, WEIGHTS = LAYERS * 512 * 512 * 2 }; // bytes of the model's weights in f16
 
 // Adam in f16: of an element of a weight 2 bytes, its gradient 2, its states 12. ZeRO 1 deals out the states over data ranks, 2 gradients
-// too, 3 weights too. Gradients are summed by one all-reduce over the data ranks, which are tp apart; with ZeRO 2 half of it is for every
-// microbatch; with ZeRO 3 weights are gathered for every forward and backward.
+// too, 3 weights too. Each weight's gradient is summed by itself over the data ranks, which are tp apart; with ZeRO 2 for every
+// microbatch; with ZeRO 3 weights are gathered for every forward and backward, else after the update.
 static void hold_zero(const bed *b, u32 dp, u32 pp, const u32 *rank) {
   enum { MICRO = 4 };
   auto_plan p[4];
@@ -75,10 +75,11 @@ static void hold_zero(const bed *b, u32 dp, u32 pp, const u32 *rank) {
   CHECK_EQ_I64(p[0].bytes - p[1].bytes, 6 * dealt);
   CHECK_EQ_I64(p[1].bytes - p[2].bytes, dealt);
   CHECK_EQ_I64(p[2].bytes - p[3].bytes, dealt);
-  const i64 sum = cost_comm(b->k, OP_all_reduce, w, rank, dp, DT_F16);
-  CHECK(sum > 0);
-  CHECK_EQ_I64(p[2].time_ps - p[1].time_ps, sum / 2 * MICRO + sum / 2 - sum);
-  CHECK_EQ_I64(p[3].time_ps - p[2].time_ps, sum * MICRO);
+  const i64 n = LAYERS / pp, scatter = n * cost_comm(b->k, OP_reduce_scatter, w / n, rank, dp, DT_F16),
+            gather = n * cost_comm(b->k, OP_all_gather, w / n, rank, dp, DT_F16);
+  CHECK(scatter > 0 && gather > 0);
+  CHECK_EQ_I64(p[2].time_ps - p[1].time_ps, scatter * (MICRO - 1));
+  CHECK_EQ_I64(p[3].time_ps - p[2].time_ps, gather * (2 * MICRO - 1));
 }
 
 TEST(zero_and_what_ends_a_step) {
@@ -217,8 +218,10 @@ TEST(the_fastest_that_fits) {
 }
 
 static i64 zero3_end(const bed *b, i64 weights, i64 micro) {
-  const i64 sum = cost_comm(b->k, OP_all_reduce, weights, (const u32[]){0, 2, 4, 6}, 4, DT_F16);
-  return sum / 2 * micro + sum / 2 + sum * micro;
+  static const u32 rank[] = {0, 2, 4, 6};
+  return LAYERS * micro *
+         (cost_comm(b->k, OP_reduce_scatter, weights / LAYERS, rank, 4, DT_F16) +
+          2 * cost_comm(b->k, OP_all_gather, weights / LAYERS, rank, 4, DT_F16));
 }
 
 // Of what is slower nothing is told. What a step ends with counts, for weights that may all be split.
@@ -240,6 +243,26 @@ TEST(what_is_slower_is_ruled_out) {
 }
 
 // On one node the estimate is near what `heddle sim` says of the plan, and so are its bytes but for what single operators need besides.
+static void hold_near(const bed *b, const char *line, double within) {
+  hybrid_opts h = options(b, line);
+  const auto_plan p = solve(b, line);
+  const i64 least = policy_auto_least(b->x, &h);
+  CHECK_MSG(least > p.time_ps / 3 && least <= p.time_ps, "%s: %lld ps, at least %lld", line,
+            (long long)p.time_ps, (long long)least);
+  h.splits = &p.splits, h.s.layers = p.layers;
+  const plan *pn = policy_hybrid(b->pl, b->a, &h);
+  prog *d = pn ? plan_apply(b->pl, pn, b->k) : NULL;
+  sim_result r;
+  if (CHECK_MSG(d && sim_run(b->c, b->a, d, b->k, &(sim_opts){.mode = SIM_FOLDED, .steady = true}, &r),
+                "%s: %s", line, diag_render(b->c, b->a))) {
+    CHECK_MSG(p.bytes > r.peak_bytes * 0.4 && p.bytes < r.peak_bytes, "%s: %lld bytes, %lld simulated", line,
+              (long long)p.bytes, (long long)r.peak_bytes);
+    CHECK_MSG(p.time_ps > r.period_ps * (1 - within) && p.time_ps < r.period_ps * (1 + within),
+              "%s: %lld ps, %lld simulated", line, (long long)p.time_ps, (long long)r.period_ps);
+  }
+  prog_free(d);
+}
+
 TEST(estimates_are_near_simulation) {
   static const char *const line[] = {"dp=1 tp=4 pp=1 mb=1 zero=0 recompute=none",
                                      "dp=1 tp=4 pp=1 mb=4 zero=0 recompute=none",
@@ -253,24 +276,10 @@ TEST(estimates_are_near_simulation) {
                                      "dp=1 tp=2 pp=2 mb=4 zero=0 recompute=none schedule=interlaced",
                                      "dp=1 tp=4 pp=1 mb=2 zero=0 recompute=none materialise=p2p"};
   bed b = open_bed("gpt2:layers=4,hidden=1024,heads=16,vocab=8192", "1x4 a100");
-  for (u32 k = 0; k < COUNT_OF(line); k++) {
-    hybrid_opts h = options(&b, line[k]);
-    const auto_plan p = solve(&b, line[k]);
-    const i64 least = policy_auto_least(b.x, &h);
-    CHECK_MSG(least > p.time_ps / 3 && least <= p.time_ps, "%s: %lld ps, at least %lld", line[k],
-              (long long)p.time_ps, (long long)least);
-    h.splits = &p.splits, h.s.layers = p.layers;
-    const plan *pn = policy_hybrid(b.pl, b.a, &h);
-    prog *d = pn ? plan_apply(b.pl, pn, b.k) : NULL;
-    sim_result r;
-    if (CHECK_MSG(d && sim_run(b.c, b.a, d, b.k, &(sim_opts){.mode = SIM_FOLDED, .steady = true}, &r),
-                  "%s: %s", line[k], diag_render(b.c, b.a))) {
-      CHECK_MSG(p.bytes > r.peak_bytes * 0.4 && p.bytes < r.peak_bytes, "%s: %lld bytes, %lld simulated",
-                line[k], (long long)p.bytes, (long long)r.peak_bytes);
-      CHECK_MSG(p.time_ps > r.period_ps * 0.95 && p.time_ps < r.period_ps * 1.05,
-                "%s: %lld ps, %lld simulated", line[k], (long long)p.time_ps, (long long)r.period_ps);
-    }
-    prog_free(d);
-  }
+  for (u32 k = 0; k < COUNT_OF(line); k++) hold_near(&b, line[k], 0.05);
+  close_bed(&b);
+  // sums of such gradients take little more than it takes to start them
+  b = open_bed("gpt2:layers=4,hidden=128,heads=4,vocab=256,positions=64", "1x4 v100");
+  hold_near(&b, "dp=2 tp=2 pp=1 mb=1 zero=1 recompute=none", 0.25);
   close_bed(&b);
 }

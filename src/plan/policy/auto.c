@@ -75,17 +75,23 @@ static i64 memory_of(const hybrid_opts *o) {
   return least - o->least_bytes;
 }
 
-// What a step has besides tasks and updates, for weights of so many bytes on a rank: gradients summed over data ranks, with ZeRO 2
-// once for every microbatch; with ZeRO 3 weights gathered for every forward and backward.
-static i64 end_ps(const hybrid_opts *o, i64 weights) {
+// What a step has besides tasks and updates, for weights of so many bytes on a rank: gradients summed over data ranks, each weight's by
+// itself, with ZeRO into pieces, with ZeRO 2 once for every microbatch. ZeRO gathers weights after their update, ZeRO 3 for every
+// forward and backward.
+static i64 end_ps(const prog *src, const hybrid_opts *o, i64 weights) {
   const strategy *s = &o->s;
   const machine *m = cost_model_machine(o->k);
-  if (!o->train) return 0;
-  u32 rank[64];
+  const func_info *main = func_get(src, src->main);
+  if (!o->train || s->dp.n < 2) return 0;
+  u32 rank[64], all = 0;
   const u32 n = MIN(s->dp.n, COUNT_OF(rank));
   for (u32 k = 0; k < n; k++) rank[k] = MIN(s->skip.n + k * s->tp.n, m->nranks - 1);
-  const i64 sum = n > 1 ? MAX(cost_comm(o->k, OP_all_reduce, weights, rank, n, DT_F16), 0) : 0;
-  return (s->zero.n < 2 ? sum : sum / 2 * s->mb.n + sum / 2) + (s->zero.n == 3 ? sum * s->mb.n : 0);
+  for (u32 k = 0; k < main->nparams; k++) all += main->params.v[k].r == ROLE_WEIGHT;
+  const i64 count = MAX(all / s->pp.n, 1u), each = weights / count;
+  if (!s->zero.n) return count * MAX(cost_comm(o->k, OP_all_reduce, each, rank, n, DT_F16), 0);
+  const i64 scatter = count * MAX(cost_comm(o->k, OP_reduce_scatter, each, rank, n, DT_F16), 0),
+            gather = count * MAX(cost_comm(o->k, OP_all_gather, each, rank, n, DT_F16), 0);
+  return scatter * (s->zero.n > 1 ? s->mb.n : 1) + gather * (s->zero.n > 2 ? 2 * s->mb.n : 1);
 }
 
 // Of weights that with what belongs to them take so many bytes on all stages: their bytes on one.
@@ -171,7 +177,7 @@ static bool try_choice(const splits_prices *p, const splits_terms *t, const spli
   const layers all = layers_of(&o->s, &there);
   i64 fixed = all.wide_fixed;
   for (u32 k = 0; k < all.n; k++) fixed += all.fixed[k];
-  out->time_ps += end_ps(o, weights_of(o, fixed));
+  out->time_ps += end_ps(planner_source(p->m->pl), o, weights_of(o, fixed));
   return fits;
 }
 
@@ -320,7 +326,7 @@ static solved *solved_of(splitter *x, const hybrid_opts *o, const splits_terms *
 static i64 least_end_ps(const splitter *x, const hybrid_opts *o, const splits_terms *t) {
   splits_terms here = *t;
   here.offload = 0;
-  return end_ps(o, weights_of(o, splits_least_fixed(x->m, &here)));
+  return end_ps(planner_source(x->pl), o, weights_of(o, splits_least_fixed(x->m, &here)));
 }
 
 // Microbatches by the time of one, of stages that are as long: what a step takes at least, and the reverse.

@@ -72,7 +72,8 @@ $ heddle plan mlp-xs:layers=2 --batch 64 --train --machine '1x2 v100' --strategy
   "split_by": null,
   "hybrids": 12,
   "degrees": 3,
-  "simulated": 3,
+  "degrees_equal": 1,
+  "simulated": 2,
   "too_large": 0,
   "host_too_large": 0,
   "ruled_out": 0,
@@ -148,10 +149,11 @@ layer        21  layernorm      layer/mlp        ln2.g, ln2.b    whole
 layer        22  matmul         layer/mlp        mlp.up          n, dimension 1 of operand 1     256
 layer        25  matmul         layer/mlp        mlp.down        k, dimension 2 of operand 0     256
 main          7  layernorm      norm             ln_f.g, ln_f.b  whole
-$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --json | tail -14
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'tp=2 mb=1' --auto --method mcmc --proposals 2000 --json | tail -15
   "split_by": "mcmc",
   "hybrids": 12,
   "degrees": 3,
+  "degrees_equal": 0,
   "simulated": 3,
   "too_large": 0,
   "host_too_large": 0,
@@ -524,13 +526,14 @@ layer        23  add            layer/mlp        mlp.up.bias     b, dimension 1 
 layer        24  gelu           layer/mlp                        whole
 ## Where rules allow that nothing is split, plans without a tensor axis keep them.
 $ printf 'rules:\n  - {op: softmax, whole: only}\n  - {op: gelu, recompute: true}\n' >r.yaml
-$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'mb=1' --auto --constraints r.yaml -o auto.plan | tail -8
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x2 v100' --strategy 'mb=1' --auto --constraints r.yaml -o auto.plan | tail -9
                       strategy            time         samples    memory
 automatic             dp=1 tp=1 pp=2  842.0 us  1.00x  9,501/s  1.26 MiB
 hybrid, same degrees  dp=1 tp=1 pp=2  829.8 us  0.99x  9,640/s  1.26 MiB
 hybrid, any degrees   dp=1 tp=1 pp=2  829.8 us  0.99x  9,640/s  1.26 MiB
 
 answer       without a tensor axis: the rules allow that nothing is split, and no split is faster
+             rules are of automatic plans: hybrids do not ask them, and are shown to compare with
              computes 52.8 % of the time, communicates 1.3 %, idles 46.0 %
 certificate  hybrids searched: 27; degrees split by dynamic programming: 3; of them simulated, by their estimates: 4
 $ grep -A2 recompute: auto.plan
@@ -558,3 +561,24 @@ error[E0506]: no plan can run: of 4, 4 too large for 1.00 MiB of host memory
 ## What ZeRO 3 shards counts by the shard where degrees are left out for their weights.
 $ heddle plan gpt2-large --batch 4 --seq 128 --train --optimizer adam --machine '1x4 v100' --strategy 'dp=2 tp=2 pp=1 mb=1 zero=3 recompute=full' --memory-limit 3.5GB --auto | grep '^certificate'
 certificate  hybrids searched: 4; degrees split by dynamic programming: 1; of them simulated, by their estimates: 1
+## Degrees whose plan is that of others take no place among the twelve that are simulated; before, the best of these was not.
+$ heddle plan tests/convs.heddle --train --optimizer adam --machine '1x4 v100' --auto | sed -n '/^  *strategy/,$p'
+                      strategy            time          samples    memory
+automatic             dp=1 tp=4 pp=1  185.3 us  1.00x  86,327/s  1.41 MiB
+hybrid, same degrees  dp=1 tp=4 pp=1  224.6 us  1.21x  71,249/s  1.14 MiB
+hybrid, any degrees   dp=1 tp=1 pp=4  222.8 us  1.20x  71,802/s  1.28 MiB
+
+             nothing is split over tp=4: its ranks all do the same work, so --devices 1 does as much
+             computes 100.0 % of the time, communicates 0.0 %, idles 0.0 %
+certificate  hybrids searched: 411; degrees split by dynamic programming: 51, of them equal to another: 34, ruled out as slower by the estimate: 27; of them simulated, by their estimates: 12
+## Devices that the answer leaves out are named, and of how many plans the report speaks.
+$ heddle plan gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 12 --seq 16 --train --machine '1x3 v100 + 1x2 a100 ib=1Gb/s' --auto --strategy 'mb=1 zero=0 recompute=none' | sed -n '/^  *strategy/,$p'
+                      strategy                   time          samples    memory
+answer                dp=1 tp=1 pp=2 skip=3  653.1 us  1.00x  18,375/s  1.60 MiB
+hybrid, same degrees  dp=1 tp=1 pp=2 skip=3  653.1 us  1.00x  18,375/s  1.60 MiB
+hybrid, any degrees   dp=1 tp=1 pp=2 skip=3  653.1 us  1.00x  18,375/s  1.60 MiB
+
+answer       a hybrid: none of the 8 automatic plans that were simulated is faster
+             uses 2 of the machine's 5 ranks: 0-2 are not used
+             computes 52.3 % of the time, communicates 1.6 %, idles 46.1 %
+certificate  hybrids searched: 54; degrees split by dynamic programming: 9, of them equal to another: 1; of them simulated, by their estimates: 8

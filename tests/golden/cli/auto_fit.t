@@ -15,4 +15,4 @@ $ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 
   "host_too_large": 2,
 $ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=4GiB' --strategy 'offload=states+params tp=2 mb=1 recompute=none' --auto | grep -E '^a'
 answer                dp=1 tp=2 pp=1 offload=params+states sp  721.7 ms  1.00x  44.34/s  9.94 GiB
-answer       a hybrid: no automatic plan is faster
+answer       a hybrid: the automatic plan that was simulated is not faster

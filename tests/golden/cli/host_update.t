@@ -127,3 +127,11 @@ error[E0602]: hostbw: '64GiB' is an amount of bytes; a bandwidth is needed
      |                 ^
   hint: write 64 GB/s (bytes) or Gb/s (bits)
 [1]
+## The host is full, the device is not: each says its own.
+$ heddle sim gpt3-1.3b --batch 1 --seq 256 --dtype f16 --train --optimizer adam --machine '1x1 v100 hostmem=16GiB hostbw=100GB/s' --strategy 'offload=states update=host' 2>&1 | grep 'memory  \|^error'
+error bar       unknown: no measured spread for 100.0 % of the step
+peak memory     3.22 GiB of 28.8 GiB on rank 0
+host memory     17.2 GiB, does not fit in 14.4 GiB on node 0; the busier way of its link is in use 32.0 %
+error[E0505]: node 0 needs 17.2 GiB of host memory for 1 rank; it has 14.4 GiB
+$ heddle sim gpt3-1.3b --batch 1 --seq 256 --dtype f16 --train --optimizer adam --machine '1x1 v100 hostmem=16GiB hostbw=100GB/s' --strategy 'offload=states update=host' --json 2>/dev/null | grep '"fits"'
+  "fits": false,

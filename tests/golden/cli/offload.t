@@ -29,7 +29,7 @@ error[E0505]: rank 0 needs 38.3 GiB; its device has 28.8 GiB
     --> gpt3-1.3b: layer/mlp
   note: 24 values of gelu in @layer.fwd: 3.00 GiB of activations
     --> gpt3-1.3b: layer/mlp
-  hint: a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` finds what fits
+  hint: a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` finds what fits; the machine has host memory: offload
 "host_bytes": null
 "host_usable_bytes": null
 "host_link_share": null
@@ -291,3 +291,22 @@ nodes  devices  link              each way       host  host memory  bandwidth  N
     1        2  switch            150 GB/s  15.8 GB/s                             1  3.12 GB/s
     1        2  through the host            12.0 GB/s     64.0 GiB                1  3.12 GB/s
 
+## Too large for devices whose nodes have host memory: the hint names it, unless it is used.
+$ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB' --memory-limit 300MiB
+error[E0506]: no plan can run: of 12, 12 too large for 300 MiB of memory
+  note: the smallest needs at least 1023 MiB on a rank
+  hint: use more devices, zero=3, recompute=full or a smaller batch; the machine has host memory: offload=*
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+[1]
+$ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB' --memory-limit 900MiB --strategy 'offload=*' | sed -n '/^ *mb/,/^ 1/p'
+    mb  recompute  offload                  time         samples   memory  limited by
+ 1   8  selective  grads+states         480.9 ms  1.00x  16.64/s  862 MiB  waiting 39 %
+$ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB hostbw=100GB/s' --memory-limit 300MiB 2>&1 | grep devices
+  hint: use more devices, zero=3, recompute=full or a smaller batch; the machine has host memory: offload=* update=*
+$ heddle plan gpt2:layers=2 --batch 8 --machine '1x1 v100 hostmem=64GiB' --memory-limit 100MiB 2>&1 | grep hint
+  hint: use more devices, more microbatches (mb) or a smaller batch; the machine has host memory: offload=params
+  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+$ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100' --memory-limit 300MiB 2>&1 | grep devices
+  hint: use more devices, zero=3, recompute=full or a smaller batch
+$ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB' --memory-limit 100MiB --strategy 'offload=states,acts' 2>&1 | grep devices
+  hint: use more devices, zero=3, recompute=full or a smaller batch

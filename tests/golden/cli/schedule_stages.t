@@ -453,3 +453,9 @@ $ heddle schedule --stages chain.csv --mb 4 --memory much
 error[E0118]: memory: 'much' is not a number from 0 to 100,000,000
   hint: in the unit of the column memory, such as 8 or 2.5
 [1]
+## A schedule whose file has another name.
+$ cp examples/zbv.csv il.out; heddle schedule il.out --stages examples/stages.csv
+error[E0801]: il.out is a file, but its name does not end in .csv
+  hint: rename it so
+[2]
+$ heddle schedule gpipe --pp 2 --mb 2 >gpipe; heddle schedule gpipe --pp 2 --mb 2 | cmp - gpipe

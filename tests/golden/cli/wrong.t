@@ -867,7 +867,7 @@ error[E0505]: rank 0 needs 245 GiB; its device has 28.8 GiB
     --> gpt3-2.7b: layer/mlp
   note: 31 values of gelu in @layer.fwd: 19.4 GiB of activations
     --> gpt3-2.7b: layer/mlp
-  hint: a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` finds what fits
+  hint: a larger pp, tp or mb; in training recompute=full, or zero=3 with dp > 1; `heddle plan` finds what fits; the machine has host memory: offload
 [1]
 ## One sample is not split.
 $ heddle sim gpt3-6.7b --batch 1 --train --machine "1x2 v100" --strategy tp=2 2>&1 >/dev/null | grep "error\|hint"
