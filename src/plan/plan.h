@@ -575,6 +575,9 @@ typedef struct {
     u32 instr;
   } * again;
 } plan_splits;
+// The first that fit, told by simulations. The first of those, for a caller who simulates them and asks for the others where they do not
+// fit. Those that fit by estimates, where cuts cannot be simulated by themselves.
+typedef enum { CUTS_THAT_FIT, CUTS_TO_TRY, CUTS_BY_ESTIMATE } cuts_wanted;
 typedef struct {
   strategy s;               // what is chosen
   const strategy_set *said; // where it was said, for messages; NULL: nowhere
@@ -588,6 +591,7 @@ typedef struct {
   i64 least_bytes;             // policy_auto_within: taken off the memory for what estimates do not know
   cost_model *k;               // what `auto` asks how long things take; NULL: `auto` is refused
   i64 memory_bytes;            // ... and how much there is: of every rank; 0: its device's own, -1: no limit
+  cuts_wanted cuts;            // ... and which cuts layers=auto stands for
 } hybrid_opts;
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).
@@ -601,6 +605,8 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o);
 // False and a diagnostic: there is no machine, a microbatch has fewer samples than there are data ranks, whale's shares leave a rank without any or do not
 // fit, or there are fewer layers than whale's stages. Numbers are in `a`. The same machine gives the same numbers.
 bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
+// May the strategy stand for other cuts where the first ones do not fit (cuts_wanted)?
+bool policy_tries_cuts(const strategy *s);
 // Samples a ps that one device of each kind of the machine gets through, at the microbatch and with the
 // tensor parallelism of a settled strategy, if it never waits; 0: not known. False: that of a kind which the
 // strategy uses is not.

@@ -84,6 +84,9 @@ typedef struct {
 
 static void screen_point(search *s, worker *w, arena *a, search_point *p, screened *last) {
   last->pn = search_plan(s, w, a, p, &last->hash);
+  if (last->pn) p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, last->pn);
+  if (s->limit >= 0 && p->bound_bytes > s->limit && search_tries_cuts(s, p))
+    p->fitted = true, last->pn = search_plan(s, w, a, p, &last->hash);
   last->p = search_as_said(w) ? p : NULL;
   if (last->pn) {
     p->plan = plan_hash_ordered(w->c, last->pn, last->hash);

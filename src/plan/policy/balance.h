@@ -59,6 +59,8 @@ typedef struct {
   i64 *fixed, *kept, *work;
 } layer_bytes;
 layer_bytes auto_bytes_of_layers(const balance *b, const layer_list *l);
+// The same of what is there in any case.
+layer_bytes auto_least_bytes_of_layers(const balance *b, const layer_list *l);
 // ps to send what a microbatch has at a cut to the next place, [place][cut]; 0 where that is not known.
 const i64 *const *auto_sends(const balance *b, const layer_list *l);
 // ps that the place takes once a step for its weights, by layer: sums of gradients, updates.
