@@ -592,6 +592,7 @@ typedef struct {
   cost_model *k;               // what `auto` asks how long things take; NULL: `auto` is refused
   i64 memory_bytes;            // ... and how much there is: of every rank; 0: its device's own, -1: no limit
   cuts_wanted cuts;            // ... and which cuts layers=auto stands for
+  bool *none_fit;              // set if no cuts can fit, of CUTS_TO_TRY; NULL: not asked
 } hybrid_opts;
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).

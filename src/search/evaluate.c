@@ -427,6 +427,13 @@ static void run_together(search *s, together *x, arena *a) {
   x->n = 0;
 }
 
+// Nothing is known of other cuts but what is known of all.
+static void take_back(search_point *p) {
+  p->fitted = true, p->state = SEARCH_OPEN;
+  p->bound_ps = p->products_ps, p->bound_fill_ps = p->work_ps = 0, p->bound_work = false;
+  p->time_ps = p->alone_ps = p->peak_bytes = p->host_bytes = p->host_usable = 0;
+}
+
 static void evaluate(search *s, worker *w, search_point **p, u32 n) {
   enum { TOGETHER = 16 };
   together some[TOGETHER] = {0};
@@ -434,6 +441,7 @@ static void evaluate(search *s, worker *w, search_point **p, u32 n) {
   arena *a = arena_new();
   if (w->stages) w->stages->batch = w->stages->now;
   for (u32 i = 0; i < n; i++) {
+    if (s->limit >= 0 && p[i]->bound_bytes > s->limit && search_tries_cuts(s, p[i])) take_back(p[i]);
     const pass left = prepare(s, w, p[i]);
     if (!left.line) continue;
     const u32 nclasses = sim_stages_classes(left.st);
@@ -451,13 +459,6 @@ static void evaluate(search *s, worker *w, search_point **p, u32 n) {
   }
   for (u32 k = 0; k < TOGETHER; k++) run_together(s, &some[k], a);
   arena_free(a);
-}
-
-// Nothing is known of other cuts but what is known of all.
-static void take_back(search_point *p) {
-  p->fitted = true, p->state = SEARCH_OPEN;
-  p->bound_ps = p->products_ps, p->bound_fill_ps = p->work_ps = 0, p->bound_work = false;
-  p->time_ps = p->alone_ps = p->peak_bytes = p->host_bytes = p->host_usable = 0;
 }
 
 void search_evaluate(search *s, worker *w, search_point **p, u32 n) {

@@ -85,12 +85,10 @@ typedef struct {
 static void screen_point(search *s, worker *w, arena *a, search_point *p, screened *last) {
   last->pn = search_plan(s, w, a, p, &last->hash);
   if (last->pn) p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, last->pn);
-  if (s->limit >= 0 && p->bound_bytes > s->limit && search_tries_cuts(s, p))
-    p->fitted = true, last->pn = search_plan(s, w, a, p, &last->hash);
+  if (search_none_fit(w)) p->fitted = true;
   last->p = search_as_said(w) ? p : NULL;
   if (last->pn) {
     p->plan = plan_hash_ordered(w->c, last->pn, last->hash);
-    p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, last->pn);
   } else {
     search_impossible(p, w);
   }
@@ -437,7 +435,7 @@ static u32 deal(search *s, search_point **all) {
     search_point *p = &r->point[i];
     if (p->state != SEARCH_OPEN) continue;
     bound(&s->bounds, p);
-    if (!o->no_bounds && s->limit >= 0 && p->bound_bytes > s->limit)
+    if (!o->no_bounds && s->limit >= 0 && p->bound_bytes > s->limit && !search_tries_cuts(s, p))
       p->state = SEARCH_BOUND_MEMORY;
     else
       all[n++] = p;

@@ -193,14 +193,6 @@ static double step_of(const balance *b, const i64 *const *ps, const u32 *end) {
   return sum + (b->s->mb.n - 1) * most;
 }
 
-// How much more than an equal part the data rank with most samples sends.
-static double largest_part(const balance *b) {
-  const choice_value x = b->s->dp_shares;
-  double sum = 0, most = 0;
-  for (u32 k = 0; k < x.nparts; k++) sum += x.part[k], most = MAX(most, x.part[k]);
-  return x.nparts ? most * x.nparts / sum : 1;
-}
-
 double auto_step(balance *b, const layer_list *l) {
   const u32 n = b->s->pp.n, ways = b->o->train ? 2 : 1;
   const double *cut = cuts_of(b, l);
@@ -210,7 +202,7 @@ double auto_step(balance *b, const layer_list *l) {
   if (!ps) return -1;
   for (u32 k = 0; k < n; k++) end[k] = (u32)cut[k];
   const i64 *const *send = auto_sends(b, l);
-  for (u32 q = 0; q + 1 < n; q++) sends += (double)send[q][end[q]] * ways * largest_part(b);
+  for (u32 q = 0; q + 1 < n; q++) sends += (double)send[q][end[q]] * ways * auto_largest_part(b);
   return step_of(b, ps, end) + sends;
 }
 
@@ -372,6 +364,10 @@ static bool first_cuts(fitting *f, const u32 *end) {
   f->best = (cuts_on){end, NULL};
   f->all = part_needed(b, f->bytes, f->x->alive, f->memory, NULL, end);
   if (part_needed(b, &least, f->x->alive, f->memory, NULL, end) <= 1) return true;
+  double left = 0;
+  for (u32 q = 0; q < b->s->pp.n; q++) left += (double)f->memory[q];
+  for (u32 k = 0; k < f->l->n; k++) left -= (double)least.fixed[k];
+  if (left < 0) return false;
   cuts_on x;
   if (!cut_within(b, f->l, f->x, f->bytes, f->memory, &x) &&
       !cut_within(b, f->l, f->x, &least, f->memory, &x))
@@ -397,7 +393,9 @@ static cuts_on cuts_that_fit(balance *b, const layer_list *l, const u32 *end) {
     return !fits && cut_within(b, l, &x, &bytes, memory, &least) ? least : own;
   }
   double needs;
-  if (!first_cuts(&f, end) || b->o->cuts == CUTS_TO_TRY) return f.best;
+  const bool some = first_cuts(&f, end);
+  if (b->o->none_fit) *b->o->none_fit = !some;
+  if (!some || b->o->cuts == CUTS_TO_TRY) return f.best;
   const cuts_on first = f.best;
   if (!try_cuts(&f, &first, &needs)) step_down(&f, &first, needs);
   return f.best;
