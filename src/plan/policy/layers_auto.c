@@ -277,7 +277,7 @@ typedef struct {
 } fitting;
 
 static strategy with_cuts(const balance *b, const layer_list *l, const cuts_on *x) {
-  const u32 n = b->s->pp.n;
+  const u32 n = b->s->pp.n * b->s->v.n;
   strategy s = *b->s;
   u32 *part = NEWN(b->a, u32, n);
   for (u32 k = 0; k < n; k++)

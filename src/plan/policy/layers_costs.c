@@ -49,16 +49,18 @@ static i64 key_of(const layer_list *l) {
 }
 
 // ---- memory of layers -----------------------------------------------------------------------------------
-// Bytes of each layer on a mean rank, whose samples need not be whole; all: as if nothing were computed again. NULL: not known.
+// Ranks that have the samples of which kept_of_layers says the bytes.
+static u32 ranks_of_kept(const balance *b) { return b->micro % b->s->dp.n ? b->s->dp.n : 1; }
+
+// Bytes of each layer on so many ranks; all: as if nothing were computed again. NULL: not known.
 static const double *kept_of_layers(const balance *b, const layer_list *l, bool all) {
   hybrid_opts h = *b->o;
   h.s = strategy_default(), h.said = NULL, h.no_order = true,
   h.splits = NULL; // figures are kept by the strategy
-  const u32 of = b->micro % b->s->dp.n ? b->s->dp.n : 1;
-  h.s.tp = b->s->tp, h.s.mb.n = b->s->mb.n * b->s->dp.n / of;
+  h.s.tp = b->s->tp, h.s.mb.n = b->s->mb.n * b->s->dp.n / ranks_of_kept(b);
   strategy_take_stages(&h.s, b->s, h.train);
   if (all) h.s.recompute = choice_default(CHOICE_recompute);
-  const planner_key key = {KEPT_BYTES, h.s, {key_of(l), of}, auto_training(b), cost_model_serial(b->o->k)};
+  const planner_key key = {KEPT_BYTES, h.s, {key_of(l)}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
   plan_kept_value *x;
@@ -68,7 +70,7 @@ static const double *kept_of_layers(const balance *b, const layer_list *l, bool 
   const u32 n = plan_kept(b->pl, pn, b->o->k, b->a, &x, &accumulates);
   double *kept = ZNEWN(b->a, double, l->n + 1);
   for (u32 k = 0; k < n; k++)
-    if (auto_in_layer(l, x[k].def)) kept[l->of[x[k].def]] += x[k].bytes / of;
+    if (auto_in_layer(l, x[k].def)) kept[l->of[x[k].def]] += x[k].bytes;
   planner_keep_times(b->pl, &key, kept, l->n);
   return kept;
 }
@@ -207,14 +209,15 @@ layer_bytes auto_bytes_of_layers(const balance *b, const layer_list *l) {
                *all_kept = again ? kept_of_layers(b, l, true) : NULL;
   const layer_values values = values_of_layers(b, l);
   const double most = auto_largest_part(b), part = part_of(b, b) * most * (b->o->train ? 2 : 1); // with its gradient
+  const u32 ranks = ranks_of_kept(b);
   layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
   for (u32 k = 0; k < l->n; k++, of += LAYER_BYTES) {
     const double all = of[OF_WEIGHTS] / (zero > 2 ? s->dp.n : 1) +
                        of[OF_GRADIENTS] / (zero > 1 ? s->dp.n : 1) + of[OF_STATES] / (zero ? s->dp.n : 1);
     x.fixed[k] = (i64)(all / s->tp.n);
-    if (kept) x.kept[k] = (i64)(kept[k] * most);
+    if (kept) x.kept[k] = (i64)(kept[k] * most / ranks);
     x.work[k] = (i64)MAX(values.largest[k] * part, s->mb.n > 1 ? of[OF_LARGEST] / s->tp.n : 0);
-    if (all_kept) x.work[k] = MAX(x.work[k], (i64)(all_kept[k] * most));
+    if (all_kept) x.work[k] = MAX(x.work[k], (i64)(all_kept[k] * most / ranks));
   }
   return x;
 }
@@ -230,7 +233,7 @@ layer_bytes auto_least_bytes_of_layers(const balance *b, const layer_list *l) {
     const double all =
         of[OF_WEIGHTS] / (zero > 2 ? s->dp.n : 1) + gradients + of[OF_STATES] / (zero ? s->dp.n : 1);
     x.fixed[k] = (i64)(all / s->tp.n);
-    if (kept) x.kept[k] = (i64)kept[k];
+    if (kept) x.kept[k] = (i64)kept[k] / ranks_of_kept(b);
   }
   return x;
 }
