@@ -233,7 +233,7 @@ static bool cut_in_any_order(balance *b, const layer_list *l, const pipeline *x,
   return balance_stages(b->a, &in, cuts) == BALANCE_OK;
 }
 
-// Cuts, and the block of each place, from 1; NULL: its own.
+// Cuts, NULL: those of layers=cost; and the block of each place, from 1; NULL: its own.
 typedef struct {
   const u32 *end, *order;
 } cuts_on;
@@ -279,6 +279,7 @@ typedef struct {
 static strategy with_cuts(const balance *b, const layer_list *l, const cuts_on *x) {
   const u32 n = b->s->pp.n * b->s->v.n;
   strategy s = *b->s;
+  if (!x->end) return s;
   u32 *part = NEWN(b->a, u32, n);
   for (u32 k = 0; k < n; k++)
     part[k] = auto_calls(l, x->end[k]) - (k ? auto_calls(l, x->end[k - 1]) : 0);
@@ -336,7 +337,7 @@ static bool least_cuts(const fitting *f, double none, double part, cuts_on *out)
   return any;
 }
 
-// From cuts that do not fit down to the first that do. Where much is short several are passed over: memory is taken to
+// From cuts that do not fit down to the first that do, at last those of layers=cost. Where much is short several are passed over: memory is taken to
 // go with its estimate. The parts of memory that are asked for are those of the cuts without a limit, whatever it is.
 static bool step_down(fitting *f, const cuts_on *from, double needs) {
   const balance *b = f->b;
@@ -353,7 +354,7 @@ static bool step_down(fitting *f, const cuts_on *from, double needs) {
     if (try_cuts(f, &x, &needs)) return true;
   }
   const double own = part_needed(b, f->bytes, f->x->alive, f->memory, f->best.order, f->best.end);
-  return least_cuts(f, none, own, &x) && try_cuts(f, &x, &needs);
+  return (least_cuts(f, none, own, &x) && try_cuts(f, &x, &needs)) || try_cuts(f, &(cuts_on){0}, &needs);
 }
 
 // Which cuts are looked at first: those without a limit if they may fit; else the fastest that do by estimates, or at
