@@ -39,8 +39,8 @@ static u32 cases, limits, fitted, slower;
 static double most = 1;
 
 static void one_case(u64 seed) {
-  static const char *const schedules[] = {"gpipe", "1f1b", "1f1b", "zb-h1", "zb-2p"},
-                           *const again[] = {"none", "full"};
+  static const char *const schedules[] = {"gpipe", "1f1b", "1f1b", "zb-h1", "zb-2p"}, *const again[] = {
+                                                                                          "none", "full"};
   u64 rng = hash_u64(seed, 78);
   ctx *c = ctx_new();
   arena *a = ctx_arena(c);
@@ -72,11 +72,10 @@ static void one_case(u64 seed) {
       const bool less = now.r.peak_bytes <= limit;
       CHECK_MSG(less || !fits, "%s: %s fits with less than %lld bytes, not with them", q.which, by_time,
                 (long long)limit);
-      CHECK_MSG(less || cost.r.peak_bytes > limit, "%s: %s does not fit %lld bytes, layers=cost does", q.which,
-                by_time, (long long)limit);
+      CHECK_MSG(less || cost.r.peak_bytes > limit, "%s: %s does not fit %lld bytes, layers=cost does",
+                q.which, by_time, (long long)limit);
       limits++, fitted += less;
-      if (less && now.r.makespan_ps > ps)
-        slower++, most = MAX(most, (double)now.r.makespan_ps / (double)ps);
+      if (less && now.r.makespan_ps > ps) slower++, most = MAX(most, (double)now.r.makespan_ps / (double)ps);
       if (less) ps = now.r.makespan_ps, fits = true;
     }
     CHECK_MSG(now.r.peak_bytes == needs && now.r.makespan_ps == own.r.makespan_ps,

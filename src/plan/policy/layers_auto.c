@@ -53,7 +53,9 @@ static const i64 *const *times_of_blocks(balance *b, const layer_list *l) {
 }
 
 // ---- order and cuts -------------------------------------------------------------------------------------
-enum { FULL = 95 }; // percent of a device's memory that is dealt out where nothing is simulated: what layers take is an estimate
+enum {
+  FULL = 95
+}; // percent of a device's memory that is dealt out where nothing is simulated: what layers take is an estimate
 
 static i64 usable_of_block(const balance *b, u32 block) {
   i64 least = INT64_MAX;
@@ -281,8 +283,7 @@ static strategy with_cuts(const balance *b, const layer_list *l, const cuts_on *
   strategy s = *b->s;
   if (!x->end) return s;
   u32 *part = NEWN(b->a, u32, n);
-  for (u32 k = 0; k < n; k++)
-    part[k] = auto_calls(l, x->end[k]) - (k ? auto_calls(l, x->end[k - 1]) : 0);
+  for (u32 k = 0; k < n; k++) part[k] = auto_calls(l, x->end[k]) - (k ? auto_calls(l, x->end[k - 1]) : 0);
   s.layers = (choice_value){.nparts = n, .part = part};
   if (x->order) s.places = (choice_value){.nparts = n, .part = x->order};
   return s;

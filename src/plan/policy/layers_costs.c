@@ -208,7 +208,8 @@ layer_bytes auto_bytes_of_layers(const balance *b, const layer_list *l) {
   const double *of = weights_of_layers(b, l), *kept = b->o->train ? kept_of_layers(b, l, false) : NULL,
                *all_kept = again ? kept_of_layers(b, l, true) : NULL;
   const layer_values values = values_of_layers(b, l);
-  const double most = auto_largest_part(b), part = part_of(b, b) * most * (b->o->train ? 2 : 1); // with its gradient
+  const double most = auto_largest_part(b),
+               part = part_of(b, b) * most * (b->o->train ? 2 : 1); // with its gradient
   const u32 ranks = ranks_of_kept(b);
   layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
   for (u32 k = 0; k < l->n; k++, of += LAYER_BYTES) {
