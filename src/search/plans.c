@@ -95,7 +95,7 @@ u32 search_block(const strategy *s, const plan *pn, u32 replica, u32 stage) {
 }
 
 bool search_tries_cuts(const search *s, const search_point *p) {
-  return !p->fitted && s->o->memory_bytes >= 0 && policy_tries_cuts(&p->s);
+  return !p->fitted && s->o->memory_bytes >= 0 && strategy_tries_cuts(&p->s);
 }
 
 bool search_none_fit(const worker *w) { return w->plans->none_fit; }

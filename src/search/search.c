@@ -489,7 +489,7 @@ static void fit_equal(search *s, int threads) {
     search_point *p = &r->point[i];
     const search_point *as = p->state == SEARCH_EQUAL && p->same_as ? &r->point[p->same_as - 1] : NULL;
     if (!as || (as->state != SEARCH_OVER_MEMORY && as->state != SEARCH_BOUND_MEMORY)) continue;
-    if (!search_tries_cuts(s, p) || policy_tries_cuts(&as->s)) continue;
+    if (!search_tries_cuts(s, p) || strategy_tries_cuts(&as->s)) continue;
     p->state = SEARCH_OPEN, p->fitted = true, p->same_as = 0, p->why = NULL;
     bound(&s->bounds, p);
     v[n++] = p;

@@ -403,11 +403,6 @@ static cuts_on cuts_that_fit(balance *b, const layer_list *l, const u32 *end) {
   return f.best;
 }
 
-bool policy_tries_cuts(const strategy *s) {
-  return choice_is(CHOICE_layers, s->layers, "auto") && s->pp.n > 1 && s->v.n == 1 && !s->places.nparts &&
-         !s->tp_stages.nparts && !s->replicas.nparts;
-}
-
 // ---- auto -----------------------------------------------------------------------------------------------
 bool auto_layers(balance *b, strategy *s) {
   const u32 n = b->s->pp.n * b->s->v.n;
@@ -420,7 +415,7 @@ bool auto_layers(balance *b, strategy *s) {
   for (u32 k = 0; k < n; k++) end[k] = (u32)cut[k];
   cuts_on cuts = {end, NULL};
   if (b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts)
-    cuts = cuts_that_fit(b, &l, end); // policy_tries_cuts
+    cuts = cuts_that_fit(b, &l, end); // strategy_tries_cuts
   *s = with_cuts(b, &l, &cuts);
   return true;
 }
