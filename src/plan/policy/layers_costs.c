@@ -49,15 +49,20 @@ static i64 key_of(const layer_list *l) {
 }
 
 // ---- memory of layers -----------------------------------------------------------------------------------
-// Ranks that have the samples of which kept_of_layers says the bytes.
-static u32 ranks_of_kept(const balance *b) { return b->micro % b->s->dp.n ? b->s->dp.n : 1; }
+// Microbatches of the plan that is measured, for all degrees: bytes go with samples.
+static u32 micro_of_kept(const balance *b) {
+  const i64 batch = b->micro * b->s->mb.n;
+  u32 n = b->s->mb.n * b->s->dp.n > 1 ? 2 : 1;
+  while (batch % n) n++;
+  return n;
+}
 
-// Bytes of each layer on so many ranks; all: as if nothing were computed again. NULL: not known.
+// Bytes of each layer for a microbatch of that plan; all: as if nothing were computed again. NULL: not known.
 static const double *kept_of_layers(const balance *b, const layer_list *l, bool all) {
   hybrid_opts h = *b->o;
   h.s = strategy_default(), h.said = NULL, h.no_order = true,
   h.splits = NULL; // figures are kept by the strategy
-  h.s.tp = b->s->tp, h.s.mb.n = b->s->mb.n * b->s->dp.n / ranks_of_kept(b);
+  h.s.tp = b->s->tp, h.s.mb.n = micro_of_kept(b);
   strategy_take_stages(&h.s, b->s, h.train);
   if (all) h.s.recompute = choice_default(CHOICE_recompute);
   const planner_key key = {KEPT_BYTES, h.s, {key_of(l)}, auto_training(b), cost_model_serial(b->o->k)};
@@ -209,8 +214,8 @@ layer_bytes auto_bytes_of_layers(const balance *b, const layer_list *l) {
                *all_kept = again ? kept_of_layers(b, l, true) : NULL;
   const layer_values values = values_of_layers(b, l);
   const double most = auto_largest_part(b),
-               part = part_of(b, b) * most * (b->o->train ? 2 : 1); // with its gradient
-  const u32 ranks = ranks_of_kept(b);
+               part = part_of(b, b) * most * (b->o->train ? 2 : 1);        // with its gradient
+  const double ranks = (double)b->s->mb.n * b->s->dp.n / micro_of_kept(b); // of the samples measured
   layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
   for (u32 k = 0; k < l->n; k++, of += LAYER_BYTES) {
     const double all = of[OF_WEIGHTS] / (zero > 2 ? s->dp.n : 1) +
@@ -228,13 +233,14 @@ layer_bytes auto_least_bytes_of_layers(const balance *b, const layer_list *l) {
   const strategy *s = b->s;
   const u32 zero = b->o->train ? s->zero.n : 0;
   const double *of = weights_of_layers(b, l), *kept = b->o->train ? kept_of_layers(b, l, false) : NULL;
+  const double ranks = (double)b->s->mb.n * b->s->dp.n / micro_of_kept(b);
   layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
   for (u32 k = 0; k < l->n && !s->offload.n; k++, of += LAYER_BYTES) {
     const double gradients = s->mb.n > 1 ? of[OF_GRADIENTS] / (zero > 1 ? s->dp.n : 1) : 0;
     const double all =
         of[OF_WEIGHTS] / (zero > 2 ? s->dp.n : 1) + gradients + of[OF_STATES] / (zero ? s->dp.n : 1);
     x.fixed[k] = (i64)(all / s->tp.n);
-    if (kept) x.kept[k] = (i64)kept[k] / ranks_of_kept(b);
+    if (kept) x.kept[k] = (i64)(kept[k] / ranks);
   }
   return x;
 }
