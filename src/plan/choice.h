@@ -201,4 +201,8 @@ strategy strategy_of(const char *fmt, ...) PRINTF_LIKE(1, 2);
 // diagnostic where mb and mbs disagree or do not divide the batch, where a row is not at its default though
 // it cannot be chosen, and where a value cannot be planned yet. set: where it was said; NULL: nowhere.
 bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, strategy *s);
+// Cuts that layers=auto stands for. The first that fit, told by simulations. The first of those, for a caller who simulates them and
+// asks for the others where they do not fit. Those that fit by estimates, where cuts cannot be simulated by themselves.
+typedef enum { CUTS_THAT_FIT, CUTS_TO_TRY, CUTS_BY_ESTIMATE } cuts_wanted;
+bool strategy_tries_cuts(const strategy *s); // may others be asked for?
 #endif

@@ -322,8 +322,7 @@ bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p);
 enum { KEY_TENSOR, KEY_SEQUENCE, KEY_STAGES, KEY_AXIAL };
 const plan_trans *planner_kept(planner *pl, const key_words *key, u32 *n); // NULL: nothing kept
 void planner_keep(planner *pl, const key_words *key, const plan_trans *v, u32 n);
-// What a policy refuses whatever else a plan has, under another key: the diagnostic number `from`, with its
-// hints, two at most. planner_refused reports it again, if there is one.
+// What a policy refuses whatever else a plan has, under another key: the diagnostic number `from`, with its hints, two at most. planner_refused reports it again, if there is one.
 void planner_keep_refusal(planner *pl, const key_words *key, u32 from);
 bool planner_refused(planner *pl, const key_words *key);
 // Figures that were measured, one for each instruction of main, likewise: found by what they are, a strategy, two
@@ -588,6 +587,8 @@ typedef struct {
   i64 least_bytes;             // policy_auto_within: taken off the memory for what estimates do not know
   cost_model *k;               // what `auto` asks how long things take; NULL: `auto` is refused
   i64 memory_bytes;            // ... and how much there is: of every rank; 0: its device's own, -1: no limit
+  cuts_wanted cuts;            // ... and which cuts layers=auto stands for
+  bool *none_fit;              // of CUTS_TO_TRY, set if no cuts can fit; NULL: not asked
 } hybrid_opts;
 // The plan of a strategy. NULL and diagnostics if it cannot be: it does not divide, or strategy_settle
 // refuses it (mbs must be settled before, where the batch is known).
@@ -605,8 +606,7 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s);
 // tensor parallelism of a settled strategy, if it never waits; 0: not known. False: that of a kind which the
 // strategy uses is not.
 bool policy_speeds(planner *pl, arena *a, const hybrid_opts *o, double *speed);
-// plan_busy of a strategy of one stage, on these ranks in place of the first (NULL), where backwards are in as many parts
-// as in the row (NULL: in one). Of every one-stage measurement.
+// plan_busy of a strategy of one stage, on these ranks in place of the first (NULL), where backwards are in as many parts as in the row (NULL: in one). Of every one-stage measurement.
 bool policy_busy(planner *pl, arena *a, const hybrid_opts *o, const u32 *ranks, const sched_row *row,
                  sim_busy *out);
 i64 policy_batch_extent(planner *pl); // samples that the program takes; 0: it has no batch

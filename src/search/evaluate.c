@@ -380,7 +380,9 @@ static pass prepare(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
   pass left = {0};
   if (!w->stages) w->stages = ZNEWN(w->a, known, 1);
-  plan *pn = search_plan(s, w, a, p, NULL);
+  u64 hash;
+  plan *pn = search_plan(s, w, a, p, &hash);
+  if (pn && p->fitted) p->plan = plan_hash_ordered(w->c, pn, hash);
   i64 busy = 0;
   const bool whole = pn && !plan_has_probe(pn);
   known_stages *x = pn && !whole ? stages_of(s, w, pn, &busy) : NULL;
@@ -425,14 +427,21 @@ static void run_together(search *s, together *x, arena *a) {
   x->n = 0;
 }
 
-void search_evaluate(search *s, worker *w, search_point **p, u32 n) {
+// Nothing is known of other cuts but what is known of all.
+static void take_back(search_point *p) {
+  p->fitted = true, p->state = SEARCH_OPEN;
+  p->bound_ps = p->products_ps, p->bound_fill_ps = p->work_ps = 0, p->bound_work = false;
+  p->time_ps = p->alone_ps = p->peak_bytes = p->host_bytes = p->host_usable = 0;
+}
+
+static void evaluate(search *s, worker *w, search_point **p, u32 n) {
   enum { TOGETHER = 16 };
   together some[TOGETHER] = {0};
   u32 turn = 0;
   arena *a = arena_new();
-  assert(n <= EVALUATED_MOST);
   if (w->stages) w->stages->batch = w->stages->now;
   for (u32 i = 0; i < n; i++) {
+    if (s->limit >= 0 && p[i]->bound_bytes > s->limit && search_tries_cuts(s, p[i])) take_back(p[i]);
     const pass left = prepare(s, w, p[i]);
     if (!left.line) continue;
     const u32 nclasses = sim_stages_classes(left.st);
@@ -450,4 +459,14 @@ void search_evaluate(search *s, worker *w, search_point **p, u32 n) {
   }
   for (u32 k = 0; k < TOGETHER; k++) run_together(s, &some[k], a);
   arena_free(a);
+}
+
+void search_evaluate(search *s, worker *w, search_point **p, u32 n) {
+  search_point *again[EVALUATED_MOST];
+  u32 nagain = 0;
+  assert(n <= EVALUATED_MOST);
+  evaluate(s, w, p, n);
+  for (u32 i = 0; i < n; i++)
+    if (p[i]->state == SEARCH_OVER_MEMORY && search_tries_cuts(s, p[i])) take_back(again[nagain++] = p[i]);
+  if (nagain) evaluate(s, w, again, nagain);
 }

@@ -120,6 +120,9 @@ search_point *search_find(const search *s, const strategy *x); // NULL: not in t
 // The plan of the point, without its sequences and its name, with parts that are valid until the worker makes
 // the next one; NULL and diagnostics: it is impossible. hash (or NULL): its plan_hash_unordered.
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash);
+bool search_tries_cuts(const search *s,
+                       const search_point *p); // are there cuts to try besides those of its plan?
+bool search_none_fit(const worker *w);         // can no cuts of the latest of them fit?
 bool search_as_said(const worker *w); // had the latest of them no `auto`, which may ask for the order?
 const strategy *search_resolved(const worker *w); // of the latest of them, with numbers for `auto`
 void unordered_free(unordered *x);

@@ -14,10 +14,13 @@ typedef struct {
 } unordered_plan;
 typedef struct {
   strategy of, is;
+  cuts_wanted cuts;
+  bool none_fit;
 } resolved; // a settled strategy, and the same with numbers in place of `auto`
 struct unordered {
   unordered_plan v[KEPT]; // by hash
   bool as_said;           // the latest strategy is what was said, without `auto`
+  bool none_fit;          // no cuts of it can fit
   strategy is;            // the latest strategy, with numbers
   VEC(resolved) resolved;
   hmap resolved_map;
@@ -50,20 +53,21 @@ static unordered_plan *find(worker *w, const hybrid_opts *h) {
 // Every point is asked for several times: on screening, for its bound, for its time.
 static bool resolve(worker *w, arena *a, hybrid_opts *h) {
   unordered *x = w->plans;
-  x->as_said = false;
+  x->as_said = x->none_fit = false;
   const u64 hash = x->resolved.n ? strategy_hash(&h->s) : 0;
   for (u32 it = 0, i; x->resolved.n && hmap_next(&x->resolved_map, hash, &it, &i);)
-    if (!strategy_compare(&x->resolved.v[i].of, &h->s)) {
-      x->is = h->s = x->resolved.v[i].is;
+    if (x->resolved.v[i].cuts == h->cuts && !strategy_compare(&x->resolved.v[i].of, &h->s)) {
+      x->is = h->s = x->resolved.v[i].is, x->none_fit = x->resolved.v[i].none_fit;
       return true;
     }
   const strategy of = h->s;
+  h->none_fit = &x->none_fit;
   if (!policy_balance(w->pl, a, h, &h->s)) return false;
   x->as_said = !strategy_compare(&of, &h->s);
   x->is = x->as_said ? h->s : strategy_dup(w->a, &h->s);
   if (x->as_said) return true;
   hmap_add(w->a, &x->resolved_map, hash ? hash : strategy_hash(&of), x->resolved.n);
-  *vec_push(w->a, &x->resolved) = (resolved){strategy_dup(w->a, &of), x->is};
+  *vec_push(w->a, &x->resolved) = (resolved){strategy_dup(w->a, &of), x->is, h->cuts, x->none_fit};
   return true;
 }
 
@@ -90,6 +94,12 @@ u32 search_block(const strategy *s, const plan *pn, u32 replica, u32 stage) {
   return ((m->ranks ? m->ranks[at] : m->first + at) - s->skip.n) / (s->dp.n * s->tp.n);
 }
 
+bool search_tries_cuts(const search *s, const search_point *p) {
+  return !p->fitted && s->o->memory_bytes >= 0 && strategy_tries_cuts(&p->s);
+}
+
+bool search_none_fit(const worker *w) { return w->plans->none_fit; }
+
 bool search_as_said(const worker *w) { return w->plans->as_said; }
 
 const strategy *search_resolved(const worker *w) { return &w->plans->is; }
@@ -97,6 +107,7 @@ const strategy *search_resolved(const worker *w) { return &w->plans->is; }
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash) {
   hybrid_opts h = search_hybrid(s->o, p);
   h.no_order = true, h.files = &s->files;
+  h.cuts = p->fitted ? CUTS_THAT_FIT : CUTS_TO_TRY;
   if (!w->plans) w->plans = ZNEWN(w->a, unordered, 1);
   w->plans->as_said = false;
   h.k = w->k;

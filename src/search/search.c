@@ -84,10 +84,11 @@ typedef struct {
 
 static void screen_point(search *s, worker *w, arena *a, search_point *p, screened *last) {
   last->pn = search_plan(s, w, a, p, &last->hash);
+  if (last->pn) p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, last->pn);
+  if (search_none_fit(w)) p->fitted = true;
   last->p = search_as_said(w) ? p : NULL;
   if (last->pn) {
     p->plan = plan_hash_ordered(w->c, last->pn, last->hash);
-    p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, last->pn);
   } else {
     search_impossible(p, w);
   }
@@ -434,7 +435,7 @@ static u32 deal(search *s, search_point **all) {
     search_point *p = &r->point[i];
     if (p->state != SEARCH_OPEN) continue;
     bound(&s->bounds, p);
-    if (!o->no_bounds && s->limit >= 0 && p->bound_bytes > s->limit)
+    if (!o->no_bounds && s->limit >= 0 && p->bound_bytes > s->limit && !search_tries_cuts(s, p))
       p->state = SEARCH_BOUND_MEMORY;
     else
       all[n++] = p;
@@ -479,6 +480,27 @@ static i64 least_bound(search *s, search_point **v, u32 n) {
   return q.heap[0].bound_ps;
 }
 
+// A point that was left out for having the plan of another one stands for other cuts where that one is too large.
+static void fit_equal(search *s, int threads) {
+  search_result *r = s->r;
+  search_point **v = NEWN(s->a, search_point *, r->npoints + 1);
+  u32 n = 0;
+  for (u32 i = 0; i < r->npoints && !s->o->parts; i++) {
+    search_point *p = &r->point[i];
+    const search_point *as = p->state == SEARCH_EQUAL && p->same_as ? &r->point[p->same_as - 1] : NULL;
+    if (!as || (as->state != SEARCH_OVER_MEMORY && as->state != SEARCH_BOUND_MEMORY)) continue;
+    if (!search_tries_cuts(s, p) || strategy_tries_cuts(&as->s)) continue;
+    p->state = SEARCH_OPEN, p->fitted = true, p->same_as = 0, p->why = NULL;
+    bound(&s->bounds, p);
+    v[n++] = p;
+  }
+  for (u32 at = 0; at < n; at += s->nwave) {
+    s->wave = v + at, s->nwave = MIN(n - at, (u32)ALL_WAVE);
+    evaluate_wave(s, threads);
+    for (u32 i = 0; i < s->nwave; i++) end_point(s, s->wave[i]);
+  }
+}
+
 static void run(search *s, int threads) {
   search_result *r = s->r;
   search_point **all = NEWN(s->a, search_point *, r->npoints + 1);
@@ -489,6 +511,7 @@ static void run(search *s, int threads) {
   r->dealt = deal(s, all);
   s->kept = kept_new(s->a, s->o, r->dealt);
   (s->o->no_bounds ? run_all : run_bounded)(s, all, r->dealt, threads);
+  fit_equal(s, threads);
   families_find(s->a, s->o, r);
   families_bound(s, least_bound);
   outcome_settle(s->a, s->o, r, s->order);

@@ -52,6 +52,7 @@ typedef struct {
   search_state state;
   u32 stands;   // for so many strategies, of which it is the first: all impossible for its reason; else 1
   bool applied; // its plan was applied: the state is of step 3 or 4
+  bool fitted;  // its first cuts (CUTS_TO_TRY) are too large, so it stands for those that fit
   i64 time_ps, peak_bytes; // per step; peak of the fullest rank. 0 where the plan was not simulated
   i64 host_bytes,
       host_usable; // too large of host memory alone: what the node that lacks most needs, and has; else 0

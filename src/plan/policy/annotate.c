@@ -583,6 +583,7 @@ static bool draw(work *w) {
   h.s = strategy_of("dp=%u pp=%u mb=%u layers=%s", timed ? w->K / N : d, N, K, timed ? "auto" : "cost");
   if (h.said && h.said->of[CHOICE_layers].said) h.s.layers = w->s.layers;
   strategy_take_stages(&h.s, &w->s, h.train);
+  h.cuts = CUTS_BY_ESTIMATE;
   plan cut = {.train = w->o->train};
   if (!policy_balance(w->pl, w->a, &h, &h.s)) return false;
   const u32 said = diag_count(w->c);

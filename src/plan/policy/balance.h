@@ -59,6 +59,10 @@ typedef struct {
   i64 *fixed, *kept, *work;
 } layer_bytes;
 layer_bytes auto_bytes_of_layers(const balance *b, const layer_list *l);
+// How much more than an equal part of the samples the data rank with most of them has.
+double auto_largest_part(const balance *b);
+// By layer, what is there in any case.
+layer_bytes auto_least_bytes_of_layers(const balance *b, const layer_list *l);
 // ps to send what a microbatch has at a cut to the next place, [place][cut]; 0 where that is not known.
 const i64 *const *auto_sends(const balance *b, const layer_list *l);
 // ps that the place takes once a step for its weights, by layer: sums of gradients, updates.

@@ -2,9 +2,11 @@
 // together.
 //
 // Idea: places in their order, with the least time of all microbatches: all stages once, and the longest one for each
-// microbatch more. Of several stages on a place the sum is evened out. If that order has no memory for what the schedule keeps, and another order of the same blocks has, that
-// with the least longest stage (balance/balance.h has the proofs). Times are those of balance.c.
+// microbatch more. Of several stages on a place the sum is evened out. Times are those of balance.c. If these cuts do not
+// fit, those of the same places, or of the same blocks in another order with the least longest stage, that take less memory
+// (balance/balance.h has the proofs). What layers take is an estimate, so whether cuts fit is told by a simulation.
 #include "plan/policy/balance.h"
+#include <math.h>
 
 // ---- layers ---------------------------------------------------------------------------------------------
 // ps of the layers for one microbatch on the slowest rank of a block, with the degrees of the place. NULL:
@@ -51,10 +53,13 @@ static const i64 *const *times_of_blocks(balance *b, const layer_list *l) {
 }
 
 // ---- order and cuts -------------------------------------------------------------------------------------
-enum { FULL = 95 }; // percent of a device's memory that is dealt out: what layers take is an estimate
+enum {
+  FULL = 95
+}; // percent of a device's memory that is dealt out where nothing is simulated: what layers take is an estimate
 
 static i64 usable_of_block(const balance *b, u32 block) {
   i64 least = INT64_MAX;
+  if (b->o->memory_bytes > 0) return b->o->memory_bytes;
   const u32 ranks = b->s->dp.n * b->s->tp.n;
   for (u32 r = block * ranks; r < (block + 1) * ranks; r++)
     least = MIN(least, machine_kind_of(b->m, b->s->skip.n + r)->usable_bytes);
@@ -62,19 +67,16 @@ static i64 usable_of_block(const balance *b, u32 block) {
 }
 
 static i64 memory_of_block(const balance *b, u32 block) {
-  i64 least = usable_of_block(b, block);
-  if (b->o->memory_bytes > 0) least = b->o->memory_bytes;
-  return b->o->memory_bytes < 0 ? INT64_MAX / 2 : least / 100 * FULL;
+  return b->o->memory_bytes < 0 ? INT64_MAX / 2 : usable_of_block(b, block) / 100 * FULL;
 }
 
 // Blocks of equal times and memory are one kind. Their number; kind[block].
-static u32 kinds_of_blocks(const balance *b, const i64 *const *ps, u32 nlayers, u32 *kind) {
+static u32 kinds_of_blocks(const balance *b, const i64 *const *ps, u32 nlayers, const i64 *memory,
+                           u32 *kind) {
   u32 n = 0;
   for (u32 q = 0; q < b->s->pp.n; q++) {
     u32 j = 0;
-    while (j < q &&
-           (memory_of_block(b, j) != memory_of_block(b, q) || memcmp(ps[j], ps[q], nlayers * sizeof **ps)))
-      j++;
+    while (j < q && (memory[j] != memory[q] || memcmp(ps[j], ps[q], nlayers * sizeof **ps))) j++;
     kind[q] = j < q ? kind[j] : n++;
   }
   return n;
@@ -88,14 +90,17 @@ static bool waits(const balance *b) {
   return b->o->train && (ahead_of(b) == AHEAD_DEPTH || ahead_of(b) == AHEAD_TWICE);
 }
 
-static bool fits_in_order(const balance *b, const layer_bytes *bytes, const u32 *alive, const u32 *end) {
+// The part of its memory that the fullest place needs, by estimates. order: the block of each place, from 1; NULL: its own.
+static double part_needed(const balance *b, const layer_bytes *bytes, const u32 *alive, const i64 *memory,
+                          const u32 *order, const u32 *end) {
+  double most = 0;
   for (u32 q = 0, l = 0; q < b->s->pp.n; q++) {
     i64 fixed = 0, kept = 0, work = 0;
     for (; l < end[q]; l++)
       fixed += bytes->fixed[l], kept += bytes->kept[l], work = MAX(work, bytes->work[l]);
-    if (fixed + kept * alive[q] + work > memory_of_block(b, q)) return false;
+    most = MAX(most, (double)(fixed + kept * alive[q] + work) / (double)memory[order ? order[q] - 1 : q]);
   }
-  return true;
+  return most;
 }
 
 // Which place every stage is on. False: the schedule's file does not fit.
@@ -125,18 +130,15 @@ static bool pipeline_of(const balance *b, pipeline *x) {
   return x->alive && places_of_stages(b, place);
 }
 
-// The best cuts for places in their order; with bytes, of those that fit. False: times are not known, or there are none.
+// The best cuts for places in their order; with bytes, of those that fit the memory of blocks. False: times are not known, or
+// there are none.
 static bool cut_in_order(balance *b, const layer_list *l, const pipeline *x, const layer_bytes *bytes,
-                         u32 *end) {
+                         const i64 *memory, u32 *end) {
   const u32 n = b->s->pp.n;
   u32 *kind = NEWN(b->a, u32, n); // each by itself
-  i64 *memory = NEWN(b->a, i64, n);
   const i64 *const *ps = times_of_blocks(b, l), **once = NEWN(b->a, const i64 *, n);
   if (!ps) return false;
-  for (u32 q = 0; q < n; q++) {
-    kind[q] = q, once[q] = auto_updates(b, l, q);
-    memory[q] = memory_of_block(b, strategy_block(b->s, q));
-  }
+  for (u32 q = 0; q < n; q++) kind[q] = q, once[q] = auto_updates(b, l, q);
   balance_passes in = {.nlayers = l->n,
                        .nkinds = n,
                        .nplaces = n,
@@ -175,7 +177,7 @@ static const double *cuts_of(balance *b, const layer_list *l) {
   if (known) return known;
   if (!times_of_blocks(b, l)) return NULL;
   u32 *cut = NEWN(b->a, u32, n);
-  const bool ok = cut_in_order(b, l, &x, NULL, cut);
+  const bool ok = cut_in_order(b, l, &x, NULL, NULL, cut);
   double *end = NEWN(b->a, double, n);
   for (u32 k = 0; k < n; k++) end[k] = ok ? (double)cut[k] : -1;
   planner_keep_times(b->pl, &key, end, n);
@@ -193,14 +195,6 @@ static double step_of(const balance *b, const i64 *const *ps, const u32 *end) {
   return sum + (b->s->mb.n - 1) * most;
 }
 
-// How much more than an equal part the data rank with most samples sends.
-static double largest_part(const balance *b) {
-  const choice_value x = b->s->dp_shares;
-  double sum = 0, most = 0;
-  for (u32 k = 0; k < x.nparts; k++) sum += x.part[k], most = MAX(most, x.part[k]);
-  return x.nparts ? most * x.nparts / sum : 1;
-}
-
 double auto_step(balance *b, const layer_list *l) {
   const u32 n = b->s->pp.n, ways = b->o->train ? 2 : 1;
   const double *cut = cuts_of(b, l);
@@ -210,25 +204,24 @@ double auto_step(balance *b, const layer_list *l) {
   if (!ps) return -1;
   for (u32 k = 0; k < n; k++) end[k] = (u32)cut[k];
   const i64 *const *send = auto_sends(b, l);
-  for (u32 q = 0; q + 1 < n; q++) sends += (double)send[q][end[q]] * ways * largest_part(b);
+  for (u32 q = 0; q + 1 < n; q++) sends += (double)send[q][end[q]] * ways * auto_largest_part(b);
   return step_of(b, ps, end) + sends;
 }
 
 // Of all orders of blocks the cuts with the shortest longest stage that fit. False: there are none.
-static bool cut_in_any_order(balance *b, const layer_list *l, const layer_bytes *bytes, const i64 *const *ps,
-                             balance_cuts *cuts, u32 *kind) {
-  const u32 n = b->s->pp.n, nkinds = kinds_of_blocks(b, ps, l->n, kind);
+static bool cut_in_any_order(balance *b, const layer_list *l, const pipeline *x, const layer_bytes *bytes,
+                             const i64 *memory, balance_cuts *cuts, u32 *kind) {
+  const u32 n = b->s->pp.n;
+  const i64 *const *ps = times_of_blocks(b, l);
+  const u32 nkinds = kinds_of_blocks(b, ps, l->n, memory, kind);
   balance_devices *of = ZNEWN(b->a, balance_devices, nkinds);
   const i64 **time = NEWN(b->a, const i64 *, nkinds);
-  const u32 *alive = policy_alive(b->pl, b->a, b->o, b->s);
   u32 *by_depth = NEWN(b->a, u32, n);
   i64 work = 0;
-  if (!alive) return false;
-  for (u32 q = 0; q < n; q++) by_depth[n - 1 - q] = alive[q];
+  for (u32 q = 0; q < n; q++) by_depth[n - 1 - q] = x->alive[q];
   for (u32 k = 0; k < l->n; k++) work = MAX(work, bytes->work[k]);
   for (u32 q = 0; q < n; q++)
-    of[kind[q]].count++, of[kind[q]].memory_bytes = MAX(memory_of_block(b, q) - work, 0),
-                         time[kind[q]] = ps[q];
+    of[kind[q]].count++, of[kind[q]].memory_bytes = MAX(memory[q] - work, 0), time[kind[q]] = ps[q];
   const balance_line in = {.nlayers = l->n,
                            .nkinds = nkinds,
                            .kind = of,
@@ -242,19 +235,21 @@ static bool cut_in_any_order(balance *b, const layer_list *l, const layer_bytes 
   return balance_stages(b->a, &in, cuts) == BALANCE_OK;
 }
 
-// Where the fastest cuts do not fit: the fastest ones that do, in the order of the machine or in another one.
-static void make_fit(balance *b, const layer_list *l, u32 *end, choice_value *places) {
+// Cuts, NULL: those of layers=cost; and the block of each place, from 1; NULL: its own.
+typedef struct {
+  const u32 *end, *order;
+} cuts_on;
+
+// The fastest cuts that fit so much memory, in the order of the machine or in another one. False: none do.
+static bool cut_within(balance *b, const layer_list *l, const pipeline *x, const layer_bytes *bytes,
+                       const i64 *memory, cuts_on *out) {
   const u32 n = b->s->pp.n;
-  const layer_bytes bytes = auto_bytes_of_layers(b, l);
-  pipeline x;
-  const i64 *const *ps =
-      !pipeline_of(b, &x) || fits_in_order(b, &bytes, x.alive, end) ? NULL : times_of_blocks(b, l);
-  if (!ps) return;
-  const bool ordered = cut_in_order(b, l, &x, &bytes, end);
+  u32 *end = NEWN(b->a, u32, n), *kind = NEWN(b->a, u32, n);
   balance_cuts cuts;
-  u32 *kind = NEWN(b->a, u32, n);
-  if (!cut_in_any_order(b, l, &bytes, ps, &cuts, kind)) return;
-  if (ordered && step_of(b, ps, end) <= (double)cuts.total_ps) return;
+  *out = (cuts_on){end, NULL};
+  const bool ordered = cut_in_order(b, l, x, bytes, memory, end);
+  if (!cut_in_any_order(b, l, x, bytes, memory, &cuts, kind)) return ordered;
+  if (ordered && step_of(b, times_of_blocks(b, l), end) <= (double)cuts.total_ps) return true;
   u32 *order = NEWN(b->a, u32, n);
   bool *taken = ZNEWN(b->a, bool, n), same = true;
   for (u32 q = 0; q < n; q++) {
@@ -263,7 +258,149 @@ static void make_fit(balance *b, const layer_list *l, u32 *end, choice_value *pl
     taken[block] = true, order[q] = block + 1, end[q] = cuts.end[q];
     same = same && block == q;
   }
-  if (!same) *places = (choice_value){.nparts = n, .part = order};
+  if (!same) out->order = order;
+  return true;
+}
+
+// ---- what fits ------------------------------------------------------------------------------------------
+// Cuts are tried from those without a limit down, each for STEP times the memory of the one before.
+#define STEP 0.97
+enum { CUTS_MOST = 24, HALVINGS = 6 };
+
+typedef struct {
+  balance *b;
+  const layer_list *l;
+  const pipeline *x;
+  const layer_bytes *bytes;
+  const i64 *memory; // by block
+  double all;        // part_needed of the cuts without a limit
+  cuts_on best;      // of those that were tried, the ones that
+  double needs;      // need the least part of their memory
+} fitting;
+
+static strategy with_cuts(const balance *b, const layer_list *l, const cuts_on *x) {
+  const u32 n = b->s->pp.n * b->s->v.n;
+  strategy s = *b->s;
+  if (!x->end) return s;
+  u32 *part = NEWN(b->a, u32, n);
+  for (u32 k = 0; k < n; k++) part[k] = auto_calls(l, x->end[k]) - (k ? auto_calls(l, x->end[k - 1]) : 0);
+  s.layers = (choice_value){.nparts = n, .part = part};
+  if (x->order) s.places = (choice_value){.nparts = n, .part = x->order};
+  return s;
+}
+
+// The part of its memory that the fullest device needs under the strategy, above 1 where a host is short of memory; above
+// 1e9: it cannot be.
+static double simulated(const balance *b, const strategy *s) {
+  const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
+  arena *tmp = arena_new();
+  hybrid_opts h = *b->o;
+  h.s = *s, h.said = NULL, h.no_order = true;
+  const plan *pn = policy_hybrid(b->pl, tmp, &h);
+  sim_pipe_result r;
+  double part = 2e9;
+  if (pn && ((plan_has_probe(pn) && plan_price_stages(b->pl, pn, h.k, tmp, &so, &r)) ||
+             plan_price_whole(b->pl, pn, h.k, tmp, &so, &r))) {
+    const i64 over = h.memory_bytes > 0 ? r.peak_bytes - h.memory_bytes : r.over_bytes,
+              have = h.memory_bytes > 0 ? h.memory_bytes : r.peak_bytes - MAX(over, 0);
+    part = 1 + (double)over / (double)MAX(have, 1);
+    if (r.host_over_bytes > 0) part = MAX(part, 1) * (1 + 1e-6);
+  }
+  arena_free(tmp);
+  return part;
+}
+
+// Do these fit?
+static bool try_cuts(fitting *f, const cuts_on *x, double *needs) {
+  const strategy s = with_cuts(f->b, f->l, x);
+  *needs = simulated(f->b, &s);
+  if (*needs < f->needs) f->best = *x, f->needs = *needs;
+  return *needs <= 1;
+}
+
+static const i64 *part_of_memory(const fitting *f, double part) {
+  i64 *memory = NEWN(f->b->a, i64, f->b->s->pp.n);
+  for (u32 q = 0; q < f->b->s->pp.n; q++) memory[q] = (i64)(part * (double)f->memory[q]);
+  return memory;
+}
+
+// The cuts that need the least memory by estimates, below `part` of it.
+static bool least_cuts(const fitting *f, double none, double part, cuts_on *out) {
+  bool any = false;
+  for (u32 k = 0; k < HALVINGS; k++) {
+    const double mid = (none + part) / 2;
+    cuts_on x;
+    if (cut_within(f->b, f->l, f->x, f->bytes, part_of_memory(f, mid), &x))
+      *out = x, any = true, part = mid;
+    else
+      none = mid;
+  }
+  return any;
+}
+
+// From cuts that do not fit down to the first that do, at last those of layers=cost. Where much is short several are passed over: memory is taken to
+// go with its estimate. The parts of memory that are asked for are those of the cuts without a limit, whatever it is.
+static bool step_down(fitting *f, const cuts_on *from, double needs) {
+  const balance *b = f->b;
+  cuts_on x = *from;
+  double part = f->all, none = 0;
+  for (u32 k = 0; k < CUTS_MOST; k++) {
+    const double own = part_needed(b, f->bytes, f->x->alive, f->memory, x.order, x.end);
+    const double most = MIN(own * (1 - 1e-9), needs < 1e9 ? own / needs / STEP : own);
+    while (part > most) part *= STEP;
+    if (!cut_within(f->b, f->l, f->x, f->bytes, part_of_memory(f, part), &x)) {
+      none = part;
+      break;
+    }
+    if (try_cuts(f, &x, &needs)) return true;
+  }
+  const double own = part_needed(b, f->bytes, f->x->alive, f->memory, f->best.order, f->best.end);
+  return (least_cuts(f, none, own, &x) && try_cuts(f, &x, &needs)) || try_cuts(f, &(cuts_on){0}, &needs);
+}
+
+// Which cuts are looked at first: those without a limit if they may fit; else the fastest that do by estimates, or at
+// least by what is known to be there. False: none can fit.
+static bool first_cuts(fitting *f, const u32 *end) {
+  balance *b = f->b;
+  const layer_bytes least = auto_least_bytes_of_layers(b, f->l);
+  f->best = (cuts_on){end, NULL};
+  f->all = part_needed(b, f->bytes, f->x->alive, f->memory, NULL, end);
+  if (part_needed(b, &least, f->x->alive, f->memory, NULL, end) <= 1) return true;
+  double left = 0;
+  for (u32 q = 0; q < b->s->pp.n; q++) left += (double)f->memory[q];
+  for (u32 k = 0; k < f->l->n; k++) left -= (double)least.fixed[k];
+  if (left < 0) return false;
+  cuts_on x;
+  if (!cut_within(b, f->l, f->x, f->bytes, f->memory, &x) &&
+      !cut_within(b, f->l, f->x, &least, f->memory, &x))
+    return false;
+  f->best = x;
+  return true;
+}
+
+// What `end`, the fastest cuts, are to be replaced by; themselves if they fit, or none do.
+static cuts_on cuts_that_fit(balance *b, const layer_list *l, const u32 *end) {
+  const cuts_on own = {end, NULL};
+  const u32 n = b->s->pp.n;
+  const layer_bytes bytes = auto_bytes_of_layers(b, l);
+  i64 *memory = NEWN(b->a, i64, n);
+  pipeline x;
+  if (b->o->memory_bytes < 0 || !pipeline_of(b, &x)) return own;
+  const bool guess = b->o->cuts == CUTS_BY_ESTIMATE;
+  for (u32 q = 0; q < n; q++) memory[q] = guess ? memory_of_block(b, q) : usable_of_block(b, q);
+  fitting f = {.b = b, .l = l, .x = &x, .bytes = &bytes, .memory = memory, .needs = INFINITY};
+  cuts_on least = own;
+  if (guess) {
+    const bool fits = part_needed(b, &bytes, x.alive, memory, NULL, end) <= 1;
+    return !fits && cut_within(b, l, &x, &bytes, memory, &least) ? least : own;
+  }
+  double needs;
+  const bool some = first_cuts(&f, end);
+  if (b->o->none_fit) *b->o->none_fit = !some;
+  if (!some || b->o->cuts == CUTS_TO_TRY) return f.best;
+  const cuts_on first = f.best;
+  if (!try_cuts(&f, &first, &needs)) step_down(&f, &first, needs);
+  return f.best;
 }
 
 // ---- auto -----------------------------------------------------------------------------------------------
@@ -274,11 +411,12 @@ bool auto_layers(balance *b, strategy *s) {
   const double *cut = cuts_of(b, &l);
   if (!cut) return false;
   if (cut[0] < 0) return true;
-  u32 *end = NEWN(b->a, u32, n), *part = NEWN(b->a, u32, n);
+  u32 *end = NEWN(b->a, u32, n);
   for (u32 k = 0; k < n; k++) end[k] = (u32)cut[k];
-  if (b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts) make_fit(b, &l, end, &s->places);
-  for (u32 k = 0; k < n; k++) part[k] = auto_calls(&l, end[k]) - (k ? auto_calls(&l, end[k - 1]) : 0);
-  s->layers = (choice_value){.nparts = n, .part = part};
+  cuts_on cuts = {end, NULL};
+  if (b->s->v.n == 1 && !b->s->places.nparts && !b->s->tp_stages.nparts)
+    cuts = cuts_that_fit(b, &l, end); // strategy_tries_cuts
+  *s = with_cuts(b, &l, &cuts);
   return true;
 }
 

@@ -49,13 +49,22 @@ static i64 key_of(const layer_list *l) {
 }
 
 // ---- memory of layers -----------------------------------------------------------------------------------
-// Bytes of each layer on a rank. NULL: not known.
-static const double *kept_of_layers(const balance *b, const layer_list *l) {
+// Microbatches of the plan that is measured, for all degrees: bytes go with samples.
+static u32 micro_of_kept(const balance *b) {
+  const i64 batch = b->micro * b->s->mb.n;
+  u32 n = b->s->mb.n * b->s->dp.n > 1 ? 2 : 1;
+  while (batch % n) n++;
+  return n;
+}
+
+// Bytes of each layer for a microbatch of that plan; all: as if nothing were computed again. NULL: not known.
+static const double *kept_of_layers(const balance *b, const layer_list *l, bool all) {
   hybrid_opts h = *b->o;
   h.s = strategy_default(), h.said = NULL, h.no_order = true,
   h.splits = NULL; // figures are kept by the strategy
-  h.s.tp = b->s->tp, h.s.mb.n = b->s->mb.n * b->s->dp.n;
+  h.s.tp = b->s->tp, h.s.mb.n = micro_of_kept(b);
   strategy_take_stages(&h.s, b->s, h.train);
+  if (all) h.s.recompute = choice_default(CHOICE_recompute);
   const planner_key key = {KEPT_BYTES, h.s, {key_of(l)}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return known;
@@ -188,20 +197,50 @@ static double part_of(const balance *b, const balance *at) {
   return (double)b->micro / (double)MAX(policy_batch_extent(b->pl), 1) / at->s->dp.n / at->s->tp.n;
 }
 
-// Weights as tensor parallelism and ZeRO split them, if that splits everything.
+double auto_largest_part(const balance *b) {
+  const choice_value x = b->s->dp_shares;
+  double sum = 0, most = 0;
+  for (u32 k = 0; k < x.nparts; k++) sum += x.part[k], most = MAX(most, x.part[k]);
+  return x.nparts ? most * x.nparts / sum : 1;
+}
+
+// On the rank with most samples. Weights as tensor parallelism and ZeRO split them, if that splits everything. Where a backward computes its call again it
+// has all that the call keeps besides.
 layer_bytes auto_bytes_of_layers(const balance *b, const layer_list *l) {
   const strategy *s = b->s;
   const u32 zero = b->o->train ? s->zero.n : 0;
-  const double *of = weights_of_layers(b, l), *kept = b->o->train ? kept_of_layers(b, l) : NULL;
+  const bool again = b->o->train && choice_is(CHOICE_recompute, s->recompute, "full");
+  const double *of = weights_of_layers(b, l), *kept = b->o->train ? kept_of_layers(b, l, false) : NULL,
+               *all_kept = again ? kept_of_layers(b, l, true) : NULL;
   const layer_values values = values_of_layers(b, l);
-  const double part = part_of(b, b) * (b->o->train ? 2 : 1); // with its gradient
+  const double most = auto_largest_part(b),
+               part = part_of(b, b) * most * (b->o->train ? 2 : 1);        // with its gradient
+  const double ranks = (double)b->s->mb.n * b->s->dp.n / micro_of_kept(b); // of the samples measured
   layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
   for (u32 k = 0; k < l->n; k++, of += LAYER_BYTES) {
     const double all = of[OF_WEIGHTS] / (zero > 2 ? s->dp.n : 1) +
                        of[OF_GRADIENTS] / (zero > 1 ? s->dp.n : 1) + of[OF_STATES] / (zero ? s->dp.n : 1);
     x.fixed[k] = (i64)(all / s->tp.n);
-    if (kept) x.kept[k] = (i64)kept[k];
+    if (kept) x.kept[k] = (i64)(kept[k] * most / ranks);
     x.work[k] = (i64)MAX(values.largest[k] * part, s->mb.n > 1 ? of[OF_LARGEST] / s->tp.n : 0);
+    if (all_kept) x.work[k] = MAX(x.work[k], (i64)(all_kept[k] * most / ranks));
+  }
+  return x;
+}
+
+// On a mean rank. Gradients of one microbatch come as what it keeps goes. What offload keeps in host memory is not here all the time.
+layer_bytes auto_least_bytes_of_layers(const balance *b, const layer_list *l) {
+  const strategy *s = b->s;
+  const u32 zero = b->o->train ? s->zero.n : 0;
+  const double *of = weights_of_layers(b, l), *kept = b->o->train ? kept_of_layers(b, l, false) : NULL;
+  const double ranks = (double)b->s->mb.n * b->s->dp.n / micro_of_kept(b);
+  layer_bytes x = {ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1), ZNEWN(b->a, i64, l->n + 1)};
+  for (u32 k = 0; k < l->n && !s->offload.n; k++, of += LAYER_BYTES) {
+    const double gradients = s->mb.n > 1 ? of[OF_GRADIENTS] / (zero > 1 ? s->dp.n : 1) : 0;
+    const double all =
+        of[OF_WEIGHTS] / (zero > 2 ? s->dp.n : 1) + gradients + of[OF_STATES] / (zero ? s->dp.n : 1);
+    x.fixed[k] = (i64)(all / s->tp.n);
+    if (kept) x.kept[k] = (i64)(kept[k] / ranks);
   }
   return x;
 }

@@ -38,7 +38,7 @@ static replica *replicas_of(planner *pl, planner *cut_of, arena *a, const hybrid
     replica *x = &v[r];
     hybrid_opts own = *o;
     plan cut = {.train = o->train};
-    own.said = NULL, own.s = of_replica(o, s, r, first);
+    own.said = NULL, own.s = of_replica(o, s, r, first), own.cuts = CUTS_BY_ESTIMATE;
     if (!policy_balance(pl, a, &own, &own.s) || !policy_stages(cut_of, a, &cut, 1, &own.s, NULL, (loc){0})) {
       diag_note(planner_source(pl)->c, said_at(o, CHOICE_replicas), "this is replica %u of replicas", r + 1);
       return NULL;

@@ -19,8 +19,8 @@ auto resolved  dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
                computes 94.8 % of the time, communicates 4.3 %, idles 0.9 %; MFU 68.5 %; needs 31.1 GiB on the fullest device
 next           dp=8 tp=1 pp=1 mb=2 dp.shares=auto
                1.01x the time, limited by computation
-certificate    2511 plans: 3 fit, 48 too large, 1452 too slow, 0 impossible, 1008 equal to another;
-               3 simulated, 48 ruled out by bounds on memory, 1452 on time
+certificate    2511 plans: 3 fit, 40 too large, 1460 too slow, 0 impossible, 1008 equal to another;
+               3 simulated, 40 ruled out by bounds on memory, 1460 on time
                on ranks: all, 0 to 3, 4 to 7
                no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 23.0 % more
                other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=*' has them
@@ -394,12 +394,12 @@ step          training
 
 winner       dp=4 tp=1 pp=1 mb=2 skip=4
              computes 99.7 % of the time, communicates 0.3 %, idles 0.0 %; MFU 75.7 %; needs 42.5 GiB on the fullest device
-certificate  2511 plans: 1 fit, 48 too large, 805 too slow, 649 impossible, 1008 equal to another;
-             1 simulated, 48 ruled out by bounds on memory, 805 on time
+certificate  2511 plans: 1 fit, 40 too large, 812 too slow, 650 impossible, 1008 equal to another;
+             1 simulated, 40 ruled out by bounds on memory, 812 on time
              on ranks: all, 0 to 3, 4 to 7
              no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 2.01 times that
              other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=*' has them
-impossible   350 such as dp=1 tp=1 pp=8 mb=8:
+impossible   351 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
              107 such as dp=1 tp=8 pp=1 recompute=selective:
              all_reduce over 8 ranks: the machine has no link between its nodes
@@ -822,14 +822,21 @@ time per step   400.2 ms
 ## Where the fastest cuts do not fit, others that do come before another order of the places.
 $ printf 'devices:\n  a: {like: t4, usable: 151520507 B}\n  b: {like: p100, usable: 244867014 B}\nnodes:\n  - {count: 1, devices: 1 a, nics: 100 Gb/s}\n  - {count: 1, devices: 1 b, nics: 100 Gb/s}\n' > short.yaml
 $ heddle sim bert-base:layers=6,hidden=256,heads=4,vocab=30000 --seq 128 --batch 8 --train --machine short.yaml --strategy "pp=2 mb=4 layers=auto" | grep -E "^(plan|time per step)"
-plan            dp=1 tp=1 pp=2 mb=4 layers=3/3
-time per step   25.25 ms
+plan            dp=1 tp=1 pp=2 mb=4 layers=4/2
+time per step   23.51 ms
 $ heddle plan bert-base:layers=6,hidden=256,heads=4,vocab=30000 --seq 128 --batch 32 --train --machine short.yaml --strategy "dp=1 tp=1 pp=2 mb=1 recompute=none"
 error[E0506]: no plan can run: of 2, 2 too large for 145 MiB to 234 MiB of memory
   note: the smallest needs at least 496 MiB on a rank
   hint: use more devices, zero=3, recompute=full or a smaller batch
   hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
+## The fastest cuts need 5990400 bytes, and are taken where there are so many.
+$ heddle plan t5-small:layers=6,hidden=64,heads=4,vocab=2000 --seq 32 --batch 16 --train --optimizer adam --machine "1x2 p100 + 1x2 v100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=4 mb=8 layers=auto recompute=full" --memory-limit 16MiB | sed -n '/^1 /p; /^layers/p'
+1   4   8  full       auto    20.56 ms  1.00x  778.2/s  5.71 MiB  bubble 32 %
+layers         5/4/3/2
+$ heddle plan t5-small:layers=6,hidden=64,heads=4,vocab=2000 --seq 32 --batch 16 --train --optimizer adam --machine "1x2 p100 + 1x2 v100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=4 mb=8 layers=auto recompute=full" --memory-limit 5990400B | sed -n '/^1 /p; /^layers/p'
+1   4   8  full       auto    20.56 ms  1.00x  778.2/s  5.71 MiB  bubble 32 %
+layers         5/4/3/2
 ## One more card: 5 old and 5 new ones are no slower than 5 and 4.
 $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x4 p100 ib=50Gb/s" --threads 1 | grep -E '^winner|^ 1|on ranks|left out'
  1   9   2     0  selective  auto          0  3.996 s  1.00x  64.06/s  17.4 GiB  computation 90 %
