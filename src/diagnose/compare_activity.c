@@ -92,9 +92,9 @@ void compare_activity(arena *a, job_compare *o) {
       s.instructions += x.side[0].n;
     }
     s.paired = x.error.n;
-    for (u32 k = 0; k < x.error.n; k++) sum += x.error.v[k];
     if (x.error.n)
       qsort(x.error.v, x.error.n, sizeof *x.error.v, by_size), s.median = x.error.v[x.error.n / 2];
+    for (u32 k = 0; k < x.error.n; k++) sum += x.error.v[k]; // in this order, whatever the keys are
     o->paired += s.paired, o->instructions += s.instructions;
     if (s.paired) *vec_push(a, &stages) = s;
   }

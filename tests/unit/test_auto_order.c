@@ -37,8 +37,8 @@ TEST(auto_orders_of_questions) {
                      &(front_opts){.batch = 16, .seq = 16, .t = DT_F16, .loss = true});
   REQUIRE(b.src != NULL);
   b.pl = planner_new(b.src);
-  b.k = cost_model_new(
-      b.c, b.a, machine_load(b.c, b.a, "1x2 v100 hostmem=64GiB host=1GB/s hostbw=10GB/s"), NULL);
+  b.k = cost_model_new(b.c, b.a, machine_load(b.c, b.a, "1x2 v100 hostmem=64GiB host=1GB/s hostbw=10GB/s"),
+                       NULL);
   REQUIRE(b.k != NULL);
   auto_plan alone[COUNT_OF(lines)];
   for (u32 k = 0; k < COUNT_OF(lines); k++) {

@@ -13,15 +13,15 @@ place  ranks  computes  communicates    idle  peak memory
 what would help         on the path  10 % better
 $ heddle sim gpt3-1.3b --batch 16 --seq 1024 --dtype f16 --train --optimizer adam --machine 'dgx-2' --devices 16 --strategy 'dp=16 zero=2 recompute=full offload=grads+states update=host' | grep -E 'plan |time per|peak mem|host mem|^0-15 '
 plan            dp=16 tp=1 pp=1 zero=2 recompute=full offload=grads+states update=host
-time per step   460.0 ms
-peak memory     2.94 GiB of 28.8 GiB on rank 0
-host memory     17.2 GiB of 1.35 TiB on node 0; the busier way of its link is in use 23.4 %
+time per step   403.1 ms
+peak memory     2.93 GiB of 28.8 GiB on rank 0
+host memory     17.2 GiB of 1.35 TiB on node 0; the busier way of its link is in use 13.0 %
 place  ranks  computes  communicates    idle  peak memory
-0-15   compute  238.9 ms  51.9 %
-0-15   h2d      105.0 ms  22.8 %
-0-15   d2h      107.6 ms  23.4 %
-0-15   host     335.6 ms  73.0 %
-0-15     2.45 GiB   12.3 MiB        0 B      296 MiB    196 MiB            0 B  2.94 GiB
+0-15   compute  238.9 ms  59.3 %
+0-15   h2d      52.47 ms  13.0 %
+0-15   d2h      52.49 ms  13.0 %
+0-15   host     335.6 ms  83.3 %
+0-15     2.45 GiB        0 B        0 B      296 MiB    196 MiB            0 B  2.93 GiB
 ## It computes what the device does.
 $ for m in 'gpt2:layers=3,hidden=64,heads=4,vocab=64' 't5-small:layers=2,hidden=64,heads=4,vocab=64' 'moe-8x125m:layers=2,hidden=32,heads=2,experts=4,vocab=64'; do for s in offload=states 'offload=grads+states mb=2' 'dp=2 zero=1 offload=states' 'dp=2 zero=2 mb=2 offload=grads+states' 'dp=2 zero=3 offload=params+grads+states' 'pp=2 mb=4 offload=states schedule=zb-h1' 'tp=2 offload=params+states'; do for o in 'adam' 'adamw --dtype f16' 'momentum' 'adafactor --dtype bf16'; do heddle verify $m --batch 8 --seq 16 --train --optimizer $o --strategy "$s update=host" >out 2>&1 || { echo "$m $s $o"; cat out; }; done; done; done
 ## What rank 0 runs: sums of gradients and gathers of weights stay on the device.
@@ -63,8 +63,8 @@ $ for n in '1 dp=1' '8 dp=8 zero=2'; do set -- $n; heddle plan gpt3-1.3b --batch
 2  full       grads+states  device  4.126 s  2.36x  1.939/s  6.30 GiB  waiting 70 %
 
    dp  ZeRO  recompute  offload       update      time         samples    memory  limited by
-1   8     2  full       grads+states  device  638.5 ms  1.00x  12.53/s  2.96 GiB  waiting 61 %
-2   8     2  full       grads+states  host    755.3 ms  1.18x  10.59/s  2.96 GiB  waiting 69 %
+1   8     2  full       grads+states  device  563.0 ms  1.00x  14.21/s  2.93 GiB  waiting 57 %
+2   8     2  full       grads+states  host    698.2 ms  1.24x  11.46/s  2.93 GiB  waiting 66 %
 
 $ heddle plan mlp-xs --batch 64 --train --optimizer adam --machine dgx-1 --devices 2 --strategy 'dp=2 mb=1 recompute=none zero=1 offload=none,acts,states update=*' | sed -n '/certificate/,$p'
 certificate  5 plans: 4 fit, 0 too large, 0 too slow, 1 impossible, 0 equal to another;
@@ -131,7 +131,7 @@ error[E0602]: hostbw: '64GiB' is an amount of bytes; a bandwidth is needed
 $ heddle sim gpt3-1.3b --batch 1 --seq 256 --dtype f16 --train --optimizer adam --machine '1x1 v100 hostmem=16GiB hostbw=100GB/s' --strategy 'offload=states update=host' 2>&1 | grep 'memory  \|^error'
 error bar       unknown: no measured spread for 100.0 % of the step
 peak memory     3.22 GiB of 28.8 GiB on rank 0
-host memory     17.2 GiB, does not fit in 14.4 GiB on node 0; the busier way of its link is in use 32.0 %
+host memory     17.2 GiB, does not fit in 14.4 GiB on node 0; the busier way of its link is in use 45.2 %
 error[E0505]: node 0 needs 17.2 GiB of host memory for 1 rank; it has 14.4 GiB
 $ heddle sim gpt3-1.3b --batch 1 --seq 256 --dtype f16 --train --optimizer adam --machine '1x1 v100 hostmem=16GiB hostbw=100GB/s' --strategy 'offload=states update=host' --json 2>/dev/null | grep '"fits"'
   "fits": false,

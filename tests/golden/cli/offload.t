@@ -300,7 +300,7 @@ error[E0506]: no plan can run: of 12, 12 too large for 300 MiB of memory
 [1]
 $ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB' --memory-limit 900MiB --strategy 'offload=*' | sed -n '/^ *mb/,/^ 1/p'
     mb  recompute  offload                  time         samples   memory  limited by
- 1   8  selective  grads+states         480.9 ms  1.00x  16.64/s  862 MiB  waiting 39 %
+ 1   8  selective  grads+states         457.2 ms  1.00x  17.50/s  862 MiB  waiting 37 %
 $ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB hostbw=100GB/s' --memory-limit 300MiB 2>&1 | grep devices
   hint: use more devices, zero=3, recompute=full or a smaller batch; the machine has host memory: offload=* update=*
 $ heddle plan gpt2:layers=2 --batch 8 --machine '1x1 v100 hostmem=64GiB' --memory-limit 100MiB 2>&1 | grep hint

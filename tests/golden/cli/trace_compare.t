@@ -117,7 +117,7 @@ $ heddle trace compare examples/traces/simulated/slow.json mlp-xs:layers=2 --bat
   "lone": 0,
   "paired": 96,
   "instructions_measured": 96,
-  "activity": 0.07285256417327642,
+  "activity": 0.07285256417327643,
   "activity_median": 0.009686707787469186,
   "parts": [
     {"group": "computation", "part": "matmul", "measured_ps": 33764310, "predicted_ps": 33764310, "gap_ps": 0, "share": null},
