@@ -38,14 +38,14 @@ typedef struct {
 } setting;
 
 static const char *const machines[] = {
-    "1x4 v100 hostmem=64GiB",
-    "1x6 v100 hostmem=64GiB",
-    "2x2 v100 nvlink=100GB/s ib=100Gb/s hostmem=64GiB",
-    "1x3 v100 ib=100Gb/s hostmem=64GiB + 1x1 v100 ib=25Gb/s hostmem=64GiB",
-    "3x2 a40 eth=100Gb/s hostmem=64GiB",
-    "1x2 v100 ib=100Gb/s hostmem=64GiB + 2x1 t4 eth=25Gb/s hostmem=64GiB",
-    "1x2 a10 eth=10Gb/s hostmem=64GiB + 1x4 a10 eth=40Gb/s hostmem=64GiB",
-    "2x4 v100 nvlink=20GB/s ib=2x50Gb/s hostmem=64GiB",
+    "1x4 v100 hostmem=64GiB hostbw=50GB/s",
+    "1x6 v100 hostmem=64GiB hostbw=50GB/s",
+    "2x2 v100 nvlink=100GB/s ib=100Gb/s hostmem=64GiB hostbw=50GB/s",
+    "1x3 v100 ib=100Gb/s hostmem=64GiB hostbw=50GB/s + 1x1 v100 ib=25Gb/s hostmem=64GiB hostbw=50GB/s",
+    "3x2 a40 eth=100Gb/s hostmem=64GiB hostbw=50GB/s",
+    "1x2 v100 ib=100Gb/s hostmem=64GiB hostbw=50GB/s + 2x1 t4 eth=25Gb/s hostmem=64GiB hostbw=50GB/s",
+    "1x2 a10 eth=10Gb/s hostmem=64GiB hostbw=50GB/s + 1x4 a10 eth=40Gb/s hostmem=64GiB hostbw=50GB/s",
+    "2x4 v100 nvlink=20GB/s ib=2x50Gb/s hostmem=64GiB hostbw=50GB/s",
 };
 
 // Tiny programs last as long as their launches. Slow devices, where products decide, let bounds bite.

@@ -76,13 +76,16 @@ static bool conv_of(run *r, conv *v, const ker_tensor *x, const ker_tensor *w, c
   if (!v->win.n) v->out[0] = 1;
   v->taps = product_of(v->wdim, v->win.n), v->places = product_of(v->out, v->win.n);
   v->turn = v->places ? MAX(MIN(PLACES / v->places, v->images), 1) : 1;
-  v->row = v->places ? v->places / v->out[0] : 1;
+  v->row = v->out[0] ? MAX(v->places / v->out[0], 1) : 1;
   v->as_it_is = covers(v);
   v->rows = MAX(v->as_it_is ? v->out[0] : MIN(BLOCK / v->row, v->out[0]), 1);
   return true;
 }
 
-static i64 turns_of(const conv *v) { return (v->images + v->turn - 1) / v->turn; }
+static i64 turns_of(const conv *v) {
+  assert(v->turn > 0);
+  return (v->images + v->turn - 1) / v->turn;
+}
 static i64 blocks_of(const conv *v) { return (v->out[0] + v->rows - 1) / v->rows; }
 
 // A turn of images, and in it a block of rows.

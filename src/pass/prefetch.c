@@ -159,8 +159,8 @@ static void find_readers(mover *x) {
 
 // The instruction that makes what is stored, from 0: a join of one makes nothing. x->n: there is none.
 static u32 works_for(const mover *x, value v) {
-  const instr *i = maker_of(x, v = x->root[v]);
-  while (i && i->op == OP_join && pass_is_alone(i)) i = maker_of(x, v = x->root[opd_of(x->f, i, 0)]);
+  const instr *i = maker_of(x, x->root[v]);
+  while (i && i->op == OP_join && pass_is_alone(i)) i = maker_of(x, x->root[opd_of(x->f, i, 0)]);
   return i ? (u32)(i - x->f->body.v) : x->n;
 }
 
