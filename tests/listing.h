@@ -334,12 +334,13 @@ static bool is_apart(setting *w, choice_id id, strbuf *line) {
   const u64 was = w->rng;
   w->rng ^= 0xA0761D6478BD642Fu + id / 8;
   if (id == CHOICE_offload && chance(&w->rng, 10)) say_row(w, id, 2, line);
-  if (id == CHOICE_prefetch && line->n && strstr(sb_str(line), "offload=")) say_row(w, id, 1, line);
+  const bool offloads = line->n && strstr(sb_str(line), "offload=");
+  if ((id == CHOICE_prefetch || id == CHOICE_update) && offloads) say_row(w, id, 1, line);
   if (id == CHOICE_axial && plans_has_tables(w->model) && chance(&w->rng, 2)) say_row(w, id, 1, line);
   if (id == CHOICE_materialise && chance(&w->rng, 6)) say_row(w, id, 2, line);
   w->rng = was;
-  return id == CHOICE_sync || id == CHOICE_offload || id == CHOICE_prefetch || id == CHOICE_axial ||
-         id == CHOICE_materialise;
+  return id == CHOICE_sync || id == CHOICE_offload || id == CHOICE_prefetch || id == CHOICE_update ||
+         id == CHOICE_axial || id == CHOICE_materialise;
 }
 
 // Some rows.

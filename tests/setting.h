@@ -155,7 +155,8 @@ static const truth *find_truth(setting *s, const strategy *x) {
   const bool fits = choice_is(CHOICE_dp_shares, x->dp_shares, "auto") ||
                     choice_is(CHOICE_dp_shares, x->dp_shares, "whale") ||
                     choice_is(CHOICE_layers, x->layers, "auto") ||
-                    choice_is(CHOICE_layers, x->layers, "whale"); // they depend on the limit
+                    choice_is(CHOICE_layers, x->layers, "whale") ||
+                    x->replicas.nparts; // whose layers are `auto`: they depend on the limit
   bool any = false;
   for (u32 i = 0; i < s->known.n; i++) {
     const truth *t = &s->known.v[i];

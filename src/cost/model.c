@@ -400,11 +400,13 @@ static u32 price(cost_model *k, const prog *p, const func_info *f, const instr *
   key[1] = i->at.i;
   key[2] = kind == KINDS_MIXED ? g.i : ANY_GROUP | kind;
   key[3] = 0;
-  assert(FIXED + i->nopd + i->nres < WORDS);
   for (u32 j = 0; j < i->nopd; j++) {
     const u32 o = f->opds.v[i->opd + j];
-    if (!(o & OPD_AFTER)) key[n++] = f->values.v[o & OPD_VALUE].ty.i;
+    if (o & OPD_AFTER) continue; // any number of these
+    assert(n + i->nres < WORDS);
+    key[n++] = f->values.v[o & OPD_VALUE].ty.i;
   }
+  assert(n + i->nres <= WORDS);
   for (u32 j = 0; j < i->nres; j++) key[n++] = f->values.v[i->res + j].ty.i;
   u64 h = hash_bytes(key, sizeof *key * n, 0);
   const seen_instr *s = find(k, key, n, h);

@@ -398,11 +398,11 @@ static void all_replicas(points *sp, const strategy *of, const rank_window *wind
 
 static void next(points *sp, u32 row, strategy *s) {
   if (sp->full) return;
+  while (row < CHOICE_COUNT && sp->fixed[row] && !(row == CHOICE_dp_shares && deals(sp, s))) row++;
   if (row > CHOICE_group && !sp->below) {
     below_order(sp, row, s);
     return;
   }
-  while (row < CHOICE_COUNT && sp->fixed[row] && !(row == CHOICE_dp_shares && deals(sp, s))) row++;
   const choice_id id = (choice_id)row;
   if (row == CHOICE_COUNT) {
     add_point(sp, s);

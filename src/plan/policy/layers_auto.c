@@ -292,14 +292,17 @@ static strategy with_cuts(const balance *b, const layer_list *l, const cuts_on *
 // The part of its memory that the fullest device needs under the strategy, above 1 where a host is short of memory; above
 // 1e9: it cannot be.
 static double simulated(const balance *b, const strategy *s) {
-  const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true};
+  const char *costs = cost_model_opts(b->o->k)->model;
+  const bool distir = costs && !strcmp(costs, "distir"); // which counts bytes otherwise
+  const sim_opts so = {
+      .mode = SIM_FOLDED, .peak_only = true, .bytes = distir ? SIM_BYTES_DISTIR : SIM_BYTES_HEDDLE};
   arena *tmp = arena_new();
   hybrid_opts h = *b->o;
   h.s = *s, h.said = NULL, h.no_order = true;
   const plan *pn = policy_hybrid(b->pl, tmp, &h);
   sim_pipe_result r;
   double part = 2e9;
-  if (pn && ((plan_has_probe(pn) && plan_price_stages(b->pl, pn, h.k, tmp, &so, &r)) ||
+  if (pn && ((!distir && plan_has_probe(pn) && plan_price_stages(b->pl, pn, h.k, tmp, &so, &r)) ||
              plan_price_whole(b->pl, pn, h.k, tmp, &so, &r))) {
     const i64 over = h.memory_bytes > 0 ? r.peak_bytes - h.memory_bytes : r.over_bytes,
               have = h.memory_bytes > 0 ? h.memory_bytes : r.peak_bytes - MAX(over, 0);
