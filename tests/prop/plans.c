@@ -6,7 +6,7 @@
 #include "test.h"
 #include <stdlib.h>
 
-enum { EACH = 36, SEEDS = 20 }; // plans of every model and kind
+enum { EACH = 40, SEEDS = 20 }; // plans of every model and kind
 
 // What the plans that ran had in them: all of it must occur.
 typedef enum {
