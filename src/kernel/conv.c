@@ -76,9 +76,9 @@ static bool conv_of(run *r, conv *v, const ker_tensor *x, const ker_tensor *w, c
   if (!v->win.n) v->out[0] = 1;
   v->taps = product_of(v->wdim, v->win.n), v->places = product_of(v->out, v->win.n);
   v->turn = v->places ? MAX(MIN(PLACES / v->places, v->images), 1) : 1;
-  v->row = v->out[0] ? MAX(v->places / v->out[0], 1) : 1;
+  v->row = v->out[0] ? v->places / v->out[0] : 0;
   v->as_it_is = covers(v);
-  v->rows = MAX(v->as_it_is ? v->out[0] : MIN(BLOCK / v->row, v->out[0]), 1);
+  v->rows = MAX(v->as_it_is ? v->out[0] : MIN(BLOCK / MAX(v->row, 1), v->out[0]), 1);
   return true;
 }
 
