@@ -86,25 +86,21 @@ static void put_assign(updating *x, const instr *i) {
   x->as[i->res] = assigned(x, i, w | OPD_DONATED, made);
 }
 
-// Result r of an instruction in place goes on with this operand; others with none.
-static bool goes_on(const instr *i, u32 r, u32 *operand) {
-  const u32 flags = op_row_of((opcode)i->op)->flags;
-  *operand = flags & OPF_MANY_RES ? r : r ? r + 1 : 0;
-  return flags & OPF_INPLACE && *operand < i->nopd;
-}
-
 static void put_job(updating *x, const instr *i, bool host) {
   const u32 n = instr_nopd(x->f, i);
-  u32 *opd = NEWN(x->a, u32, n + 1), o;
+  u32 *opd = NEWN(x->a, u32, n + 1);
+  const bool in_place = op_row_of((opcode)i->op)->flags & OPF_INPLACE;
   for (u32 k = 0; k < n; k++) opd[k] = read_at(x, i, k);
   job *j = job_new(x, i, (opcode)i->op, i->at, host, n, i->nres);
   memcpy(j->opd, opd, n * sizeof *opd);
   const u32 at = x->jobs.n - 1;
   for (u32 r = 0; r < i->nres; r++)
     x->as[i->res + r] = x->jobs.v[at].res[r] = place_like(x, x->f->values.v[i->res + r].ty, host);
-  for (u32 r = 0; host && r < i->nres; r++)
-    if (goes_on(i, r, &o) && opd[o] & OPD_DONATED && !x->places.v[opd[o] & OPD_VALUE].host)
+  for (u32 r = 0; host && in_place && r < i->nres; r++) {
+    const u32 o = op_continues((opcode)i->op, r);
+    if (o < i->nopd && opd[o] & OPD_DONATED && !x->places.v[opd[o] & OPD_VALUE].host)
       x->as[i->res + r] = assigned(x, i, opd[o], x->as[i->res + r]);
+  }
 }
 
 static void make_jobs(updating *x) {
