@@ -16,7 +16,7 @@ static const tried usual[] = {
     {GPT, "dp=1", 0},          {GPT, "dp=1 recompute=full", 0},
     {GPT, "dp=2", 0},          {GPT, "dp=2 zero=2", 0},
     {GPT, "tp=2", 0},          {GPT, "pp=2 mb=4", 0},
-    {BERT, "dp=1", 0},         {BERT, "dp=2 zero=1", 0},
+    {BERT, "dp=1", 0},         {BERT, "dp=2 zero=2", 0},
     {BERT, "tp=2 sp", 0},      {BERT, "pp=2 mb=4 schedule=gpipe", 0},
     {T5, "dp=1", 0},           {T5, "dp=2 recompute=full", 0},
     {T5, "tp=2", 0},           {T5, "pp=2 mb=2", 0},

@@ -233,6 +233,9 @@ bool heddle_machine_predictor(heddle_machine *m, const char *command);
 const char *heddle_machine_print(heddle_machine *m); // as a file that reads back the same
 const char *heddle_machine_report(heddle_machine *m, heddle_format f);
 uint32_t heddle_machine_ranks(const heddle_machine *m);
+// How many cores of a processor the device of a rank is, and so how many threads the rank computes with (heddle_link); 0: the
+// machine file does not say, or has no such rank.
+uint32_t heddle_machine_cores(const heddle_machine *m, uint32_t rank);
 
 // ---- plans ----------------------------------------------------------------------------------------------
 typedef struct {

@@ -158,6 +158,7 @@ heddle_tensors *tensors_random(heddle_program *p, u64 seed); // likewise
 u32 *program_next(const prog *p,
                   arena *a); // by parameter: the result that it is after a step, from 1; 0: it stays
 const char *checkpoint_newest(arena *a, const char *folder); // NULL: there is none
+int link_threads(const heddle_link *l);                      // that the rank computes with
 u32 program_loss(const prog *p);                             // result, from 1; 0: none
 void search_tell_mfu(heddle_search *f);                      // before a report
 bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out);

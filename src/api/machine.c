@@ -64,3 +64,6 @@ const char *heddle_machine_report(heddle_machine *m, heddle_format f) {
 }
 
 uint32_t heddle_machine_ranks(const heddle_machine *m) { return m ? m->m->nranks : 0; }
+uint32_t heddle_machine_cores(const heddle_machine *m, uint32_t rank) {
+  return m && rank < m->m->nranks ? m->m->kind[m->m->dev[rank].kind].cores : 0;
+}

@@ -10,7 +10,8 @@ struct heddle_profile {
 static profile_job job_of(const heddle_transport *t) {
   return (profile_job){
       .link = {.rank = t->link.rank, .arg = t->link.arg, .send = t->link.send, .receive = t->link.receive},
-      .nprocs = t->ranks};
+      .nprocs = t->ranks,
+      .threads = link_threads(&t->link)};
 }
 
 static const char *versions_of(arena *a, const heddle_transport *t) {
@@ -68,7 +69,8 @@ const char *heddle_profile_report(heddle_profile *p, heddle_format f) {
 }
 
 static const char *probe(heddle_session *s, const heddle_transport *t, const char *name) {
-  const profile_job j = job_of(t);
+  profile_job j = job_of(t);
+  j.threads = 1; // a rank on each core
   return profile_machine(&j, s->c, s->a, name, versions_of(s->a, t));
 }
 const char *heddle_machine_probe(heddle_session *s, const heddle_transport *t, const char *name) {

@@ -26,13 +26,13 @@ static eval_link link_of(const heddle_link *l) {
   return (eval_link){.rank = l->rank, .arg = l->arg, .send = l->send, .receive = l->receive};
 }
 
-static int threads_of(const heddle_link *l) { return l->threads ? (int)l->threads : cpu_count(); }
+int link_threads(const heddle_link *l) { return l->threads ? (int)l->threads : cpu_count(); }
 
 void heddle_run_warm(const heddle_link *link) { // without memory for it the run itself will say so
   jmp_buf here, *outer = base_oom;
   if (setjmp(here) == 0) {
     base_oom = &here;
-    kernel_warm(threads_of(link));
+    kernel_warm(link_threads(link));
   }
   base_oom = outer;
   base_trim();
@@ -49,7 +49,7 @@ static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddl
   eval_link to = link_of(link);
   const eval_link beside = link->beside ? link_of(link->beside) : to;
   if (link->beside) to.beside = &beside;
-  const eval_opts o = {.threads = threads_of(link)};
+  const eval_opts o = {.threads = link_threads(link)};
   r->p = object_hold(p);
   r->nparams = func_get(p->p, p->p->main)->nparams;
   r->older = inputs->updates;

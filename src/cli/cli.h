@@ -125,9 +125,10 @@ bool put(const cli *x, const char *text);
 // ---- run.c: a plan, run; processes that are joined ---------------------------------------------------------
 enum { RANKS_MEASURING = 8 };
 bool ranks_are_here(void); // has a launcher started this process?
-bool ranks_join(const cli *x, heddle_transport *t);
+// m: what their devices are, of which a processor's cores say with how many threads a rank computes; NULL: not said.
+bool ranks_join(const cli *x, const heddle_machine *m, heddle_transport *t);
 bool ranks_start(cli *x, uint32_t n); // this command again, n times; false: said
-bool run_one_rank(cli *x, heddle_program *d, const char *plan);
+bool run_one_rank(cli *x, const heddle_machine *m, heddle_program *d, const char *plan);
 // Starts the ranks as this same command, and waits for them. False, and said: the job did not come to its end.
 bool run_start(cli *x, heddle_program *d);
 bool run_collectives_of(const cli *x, int64_t *chunk);

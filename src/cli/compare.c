@@ -68,7 +68,7 @@ bool cmd_compare(cli *x) {
   if (!heddle_program_validate(d)) return false;
   if (x->from) return compare(x, d, m, x->from);
   x->quiet = true;
-  if (ranks_are_here()) return run_one_rank(x, d, heddle_plan_name(b));
+  if (ranks_are_here()) return run_one_rank(x, m, d, heddle_plan_name(b));
   const char *dir = run_trace_of(x);
   if (!dir && !make_folder(folder, sizeof folder)) return false;
   const bool ok = run_recorded(x, d, dir ? dir : folder) && compare(x, d, m, dir ? dir : folder);

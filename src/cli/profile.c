@@ -45,7 +45,7 @@ bool cmd_profile(cli *x) {
   if (!m) return false;
   if (!ranks_are_here()) return ranks_start(x, ranks < RANKS_MEASURING ? ranks : RANKS_MEASURING);
   heddle_transport t;
-  if (!ranks_join(x, &t)) return false;
+  if (!ranks_join(x, m, &t)) return false;
   heddle_profile *p = heddle_profile_run(d, m, &t, file);
   if (p && x->fit && !t.link.rank && !heddle_profile_fit(p, m, file)) return ended(x, &t, false);
   return ended(x, &t, p && (t.link.rank || put(x, heddle_profile_report(p, format_of(x)))));
@@ -56,7 +56,7 @@ bool machines_probe(cli *x) {
   char name[256] = "here";
   if (!ranks_are_here()) return ranks_start(x, cores > 1 ? 2 : 1);
   heddle_transport t;
-  if (!ranks_join(x, &t)) return false;
+  if (!ranks_join(x, NULL, &t)) return false;
   gethostname(name, sizeof name - 1);
   const char *text = heddle_machine_probe(x->s, &t, name);
   bool ok = text != NULL;

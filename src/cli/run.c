@@ -42,7 +42,7 @@ static bool find_transport(const cli *x, char *path, size_t size) {
   return false;
 }
 
-static bool open_transport(const cli *x, heddle_transport *t) {
+bool ranks_join(const cli *x, const heddle_machine *m, heddle_transport *t) {
   char path[PATH_SPACE], error[512] = "it has no heddle_transport_open";
   heddle_transport_opener *open = NULL;
   if (!find_transport(x, path, sizeof path)) return false;
@@ -51,7 +51,11 @@ static bool open_transport(const cli *x, heddle_transport *t) {
     snprintf(error, sizeof error, "%s", dlerror());
   else
     *(void **)&open = dlsym(so, "heddle_transport_open");
-  if (open && open(t, error, sizeof error)) return true;
+  if (open && open(t, error, sizeof error)) {
+    const uint32_t cores = heddle_machine_cores(m, t->link.rank);
+    if (cores && (!t->link.threads || t->link.threads > cores)) t->link.threads = cores;
+    return true;
+  }
   fprintf(stderr, "error: %s: ranks cannot be joined: %s\n", path, error);
   return false;
 }
@@ -104,8 +108,9 @@ static bool tell_held(heddle_run *r, const heddle_transport *t, const resident *
 }
 
 // The first step makes what the others find: it is no part of the median.
-static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t before, uint64_t n,
+static void tell_all(const cli *x, const heddle_transport *t, const char *plan, uint64_t before, uint64_t n,
                      const step_taken *s, const held_bytes *all) {
+  const uint32_t ranks = t->ranks;
   const held_bytes most = held_most(all, ranks), *h = &most;
   step_taken *sorted = malloc(sizeof *s * n);
   const uint64_t first = n > 1;
@@ -125,6 +130,7 @@ static void tell_all(const cli *x, uint32_t ranks, const char *plan, uint64_t be
   int64_t chunk;
   if (run_collectives_of(x, &chunk) && chunk)
     printf(", \"collectives\": \"ring\", \"chunk_bytes\": %lld", (long long)chunk);
+  if (t->link.threads) printf(", \"threads\": %u", t->link.threads);
   printf(", \"ranks\": %u, \"step_ms\": %.6g, \"tensor_bytes\": %lld, \"process_bytes\": %lld", ranks, median,
          (long long)h->tensors, (long long)h->process);
   held_json(all, ranks);
@@ -244,7 +250,7 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
   }
   held_bytes *held = calloc(t->ranks, sizeof *held);
   ok = ok && held && tell_held(r, t, &start, held);
-  if (ok && !t->link.rank && !x->quiet) tell_all(x, t->ranks, plan, before, b.steps, taken, held);
+  if (ok && !t->link.rank && !x->quiet) tell_all(x, t, plan, before, b.steps, taken, held);
   free(held);
   if (r && run_trace_of(x)) ok = heddle_run_recorded(r, run_trace_of(x)) && ok; // of a job that failed, too
   heddle_tensors *after = ok && x->output && !x->quiet ? heddle_run_parameters(r) : NULL;
@@ -260,12 +266,12 @@ static void share_address(const heddle_transport *t, char *address) {
   if (t->link.rank && !t->link.receive(t->link.arg, 0, address, ADDRESS_SPACE)) *address = 0;
 }
 
-bool run_one_rank(cli *x, heddle_program *d, const char *plan) {
+bool run_one_rank(cli *x, const heddle_machine *m, heddle_program *d, const char *plan) {
   heddle_transport t;
   char address[ADDRESS_SPACE] = "";
   const char *given = getenv(WATCH_WORD);
   if (!given && is_first_rank()) watch_fork(x, d, address, sizeof address);
-  if (!open_transport(x, &t)) return false;
+  if (!ranks_join(x, m, &t)) return false;
   bool ok = t.ranks == heddle_program_ranks(d);
   if (ok && !given) share_address(&t, address);
   const watched w = watch_join(given ? given : address, t.link.rank);
@@ -316,7 +322,6 @@ static bool agree(cli *x) {
 }
 
 bool ranks_are_here(void) { return is_rank(); }
-bool ranks_join(const cli *x, heddle_transport *t) { return open_transport(x, t); }
 
 bool ranks_start(cli *x, uint32_t n) {
   char path[PATH_SPACE];
@@ -361,7 +366,7 @@ bool cmd_run(cli *x) {
   if (!heddle_program_validate(d)) return false;
   signal(SIGXFSZ, SIG_IGN); // a limit on the size of files is a write that fails
   const char *plan = heddle_plan_name(b);
-  if (is_rank()) return run_one_rank(x, d, plan);
+  if (is_rank()) return run_one_rank(x, m, d, plan);
   if (!slots_suffice(x, heddle_program_ranks(d)) || !begin(x, d, plan, &check))
     return false; // told once, not by each rank
   heddle_tensors_free(check.t), heddle_data_free(check.data);

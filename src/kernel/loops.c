@@ -16,10 +16,6 @@ static double python_mod(double x, double y) {
   return m != 0 && (m < 0) != (y < 0) ? m + y : m;
 }
 
-static double gelu_slope(double x) { // x P(x), P the normal distribution: P + x P'
-  return 0.5 * erfc(-x * 0.70710678118654752440) + x * 0.39894228040143267794 * exp(-0.5 * x * x);
-}
-
 #define IS_F32   1
 #define REAL     float
 #define OF(s, d) s

@@ -64,14 +64,15 @@ typedef enum { EFF_GEMM, EFF_CONV, EFF_MEMORY, EFF_ELEMENTWISE, EFF_REDUCTION, E
 const char *eff_name(eff_kind k);
 typedef struct {
   sym name;
-  double rate[DT_COUNT];        // FLOP/s of matrix products by element type; 0: none
-  double vector;                // FLOP/s of everything else
-  double mem_bw;                // bytes/s
-  i64 mem_bytes;                // on the device
-  i64 usable_bytes;             // left to a program: without context, communication buffers, fragmentation
-  i64 alloc_bytes;              // allocations are rounded up to this
-  i64 launch_ps;                // what a kernel takes beyond its work
-  eff_curve eff[EFF_KINDS];     // gemm, conv: of `rate`, by FLOP; the others: of `mem_bw`, by bytes
+  double rate[DT_COUNT];    // FLOP/s of matrix products by element type; 0: none
+  double vector;            // FLOP/s of everything else
+  double mem_bw;            // bytes/s
+  i64 mem_bytes;            // on the device
+  i64 usable_bytes;         // left to a program: without context, communication buffers, fragmentation
+  i64 alloc_bytes;          // allocations are rounded up to this
+  i64 launch_ps;            // what a kernel takes beyond its work
+  u32 cores;                // of a host's processor, which a rank on it computes with; 0: it is no processor
+  eff_curve eff[EFF_KINDS]; // gemm, conv: of `rate`, by FLOP; the others: of `mem_bw`, by bytes
   loc at, vector_at, launch_at; // where they are said
   spread_table spread;          // by kind of work; products also "memory" and "launch", by what decides
 } device_kind;
@@ -193,6 +194,7 @@ typedef struct machine {
   struct machine_predictor *predictor; // NULL: none
 } machine;
 enum { MACHINE_RANKS_MAX = 1 << 20, MACHINE_NODE_MAX = 256 }; // ranks; devices of one node
+enum { DEVICE_CORES_MAX = 4096 };
 
 // ---- reading and printing (load.c, parse.c, print.c) -----------------------------------------------------
 // A spec is a preset ("dgx-h100"), a file ("my.yaml"), either of them a number of times ("dgx-h100*128": that

@@ -324,7 +324,7 @@ static void read_kind(draft *d, const ynode *name, const ynode *y) {
   }
   d->ok = true; // of this kind alone
   if (!map_of(d, y, name->str,
-              "like rate vector memory usable bandwidth launch allocation efficiency link host spread"))
+              "like rate vector memory usable bandwidth launch allocation cores efficiency link host spread"))
     return;
   const ynode *like = yaml_get(y, "like"), *sub;
   const char *text = like ? text_of(d, like, "like") : NULL;
@@ -341,6 +341,7 @@ static void read_kind(draft *d, const ynode *name, const ynode *y) {
   amount(d, y, "memory", UNIT_BYTES, &k.k.mem_bytes);
   amount(d, y, "launch", UNIT_PS, &k.k.launch_ps);
   amount(d, y, "allocation", UNIT_BYTES, &k.k.alloc_bytes);
+  count(d, y, "cores", DEVICE_CORES_MAX, &k.k.cores);
   if ((sub = yaml_get(y, "efficiency"))) read_efficiency(d, sub, &k.k);
   if ((sub = yaml_get(y, "link"))) read_link(d, sub, "link", &k.link);
   if ((sub = yaml_get(y, "host"))) read_link(d, sub, "host", &k.host);

@@ -37,6 +37,7 @@ static void put_kind(const machine *m, const device_kind *k, strbuf *b) {
   put_qty(b, "\n    bandwidth: ", k->mem_bw, UNIT_BYTES_PER_S);
   put_qty(b, "\n    launch: ", (double)k->launch_ps, UNIT_PS);
   put_qty(b, "\n    allocation: ", (double)k->alloc_bytes, UNIT_BYTES);
+  if (k->cores) sb_fmt(b, "\n    cores: %u", k->cores);
   sb_put(b, "\n    efficiency:\n");
   for (u32 i = 0; i < EFF_KINDS; i++)
     put_curve(b, eff_name((eff_kind)i), &k->eff[i], i < EFF_MEMORY ? UNIT_FLOP : UNIT_BYTES);

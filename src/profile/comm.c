@@ -1,12 +1,12 @@
 // comm.c - times of communications: a program that communicates the same again and again, on as many processes as it has
 // members.
 //
-// Idea: once the first communication has ended its members are together, so what passes until the last one of the row
-// has ended is the time of the others; the slowest member says it. A send goes there and back, and what either side sees
-// of the way is twice the time; the smaller of both is free of waiting.
+// Idea: between two communications stands a matrix product, as in a step: it leaves caches as a step does (between two
+// processes an all-reduce of 1 KiB takes 5 us in a row, 8 to 10 so). Who comes last does not wait, so the time is what the member saw that
+// saw least. A send goes there and back, and what either side sees of the way is twice the time.
 #include "profile/internal.h"
 
-enum { WARM = 2, LEAST = 9, MOST = 60, TIMES = 16, MOST_BYTES = 8 << 20 };
+enum { WARM = 2, LEAST = 5, MOST = 60, TIMES = 16, MOST_BYTES = 8 << 20, SIDE = 384 };
 static const u64 LONG_NS = 300000000;
 
 // ---- the program ----------------------------------------------------------------------------------------------
@@ -15,17 +15,18 @@ typedef struct {
 } moved;
 
 // Of as many bytes as cost_comm counts.
-static moved types_of(arena *a, const cost_event *e, u32 n, i64 inner) {
+static moved types_of(arena *a, const cost_event *e, u32 n, split_at at) {
   const char *t = dtype_name(e->t ? e->t : DT_F32);
   const i64 bytes = dtype_bytes(e->t ? e->t : DT_F32), elems = MAX((e->size + bytes - 1) / bytes, 1);
-  const i64 each = (elems + n - 1) / n;
-  const i64 row = inner > 1 && elems % (inner * n) == 0 ? inner : 1,
-            all_rows = row > 1 ? elems / row : each * n;
-  const char *const after = row > 1 ? arena_printf(a, ",%lld", (long long)row) : "";
+  const i64 each = (elems + n - 1) / n, beside = at.outer * at.inner;
+  const bool fits = beside > 1 && elems % (beside * n) == 0;
+  const char *const before = fits ? arena_printf(a, "%lld,", (long long)at.outer) : "",
+                    *const after = fits ? arena_printf(a, ",%lld", (long long)at.inner) : "";
+  const i64 rows = fits ? elems / beside : each * n;
 #define TYPE(...) arena_printf(a, __VA_ARGS__)
   const char *const whole = TYPE("%s[%lld]", t, (long long)elems);
-  const char *const parted = TYPE("%s[%lld{x}%s]", t, (long long)all_rows, after);
-  const char *const all = TYPE("%s[%lld%s]", t, (long long)all_rows, after), *root = " @m[x=0]";
+  const char *const parted = TYPE("%s[%s%lld{x}%s]", t, before, (long long)rows, after);
+  const char *const all = TYPE("%s[%s%lld%s]", t, before, (long long)rows, after), *root = " @m[x=0]";
   switch (e->op) {
   case OP_all_reduce: return (moved){TYPE("%s+x", whole), "", whole, "", ""};
   case OP_reduce: return (moved){TYPE("%s+x", whole), "", whole, root, " {root=0}"};
@@ -59,7 +60,8 @@ static moved types_of(arena *a, const cost_event *e, u32 n, i64 inner) {
 }
 
 static void put_sends(strbuf *b, arena *a, const cost_event *e, u32 times) {
-  const moved t = types_of(a, &(cost_event){.op = OP_broadcast, .t = e->t, .size = e->size}, 1, 1);
+  const moved t =
+      types_of(a, &(cost_event){.op = OP_broadcast, .t = e->t, .size = e->size}, 1, (split_at){1, 1});
   sb_fmt(b, "main @sends on @m(%%a0: %s @m[x=0] weight) -> (%s @m[x=0]) {\n", t.operand, t.operand);
   for (u32 k = 0; k < times; k++) {
     sb_fmt(b, "  %%b%u = send %%a%u @m[x=0] : %s @m[x=1]\n", k + 1, k, t.operand);
@@ -68,21 +70,23 @@ static void put_sends(strbuf *b, arena *a, const cost_event *e, u32 times) {
   sb_fmt(b, "  return %%a%u\n}\n", times);
 }
 
-prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, i64 inner) {
+prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, split_at at) {
   strbuf b = {.a = a};
   sb_fmt(&b, "mesh @m [x=%u]\n", n);
   if (e->op == OP_send)
     put_sends(&b, a, e, times);
   else {
-    const moved t = types_of(a, e, n, inner);
+    const moved t = types_of(a, e, n, at);
     const char *part = strchr(t.operand, '+'); // made here: only whole inputs can be given
     const size_t length = part ? (size_t)(part - t.operand) : strlen(t.operand);
-    sb_fmt(&b, "main @moves on @m(%%w: %.*s%s weight) -> (%s%s) {\n", (int)length, t.operand, t.from,
-           t.result, t.to);
+    sb_fmt(&b, "main @moves on @m(%%w: %.*s%s weight, %%z: f32[%d,%d] weight) -> (%s%s) {\n", (int)length,
+           t.operand, t.from, SIDE, SIDE, t.result, t.to);
     if (part) sb_fmt(&b, "  %%p = partial %%w over x : %s\n", t.operand);
-    for (u32 k = 0; k < times; k++)
+    for (u32 k = 0; k < times; k++) {
+      sb_fmt(&b, "  %%z%u = matmul %%z, %%z : f32[%d,%d]\n", k + 1, SIDE, SIDE);
       sb_fmt(&b, "  %%r%u = %s %%%s%s over x : %s%s\n", k + 1, op_row_of(e->op)->name, part ? "p" : "w",
              t.attrs, t.result, t.to);
+    }
     sb_fmt(&b, "  return %%r%u\n}\n", times);
   }
   const char *text = sb_str(&b);
@@ -103,75 +107,84 @@ static bool receive_among(void *arg, u32 from, void *data, i64 bytes) {
   return x->j->link.receive(x->j->link.arg, x->members[from], data, bytes);
 }
 
-// The ends of the first and the last communication of a step. A send there and one back are one.
+// What this process sees of every communication of a step: from the end of the instruction before it to its own, in v. Sends
+// follow each other, and from the end of the first send back to the last one's is one figure.
 typedef struct {
   opcode op;
-  u32 n, skip;
-  u64 first_ns, last_ns;
-} span;
+  u32 n;
+  u64 last_ns;
+  double *v;
+} watching;
 static void note(void *arg, const func_info *f, const instr *i, group g) {
   (void)f, (void)g;
-  span *s = arg;
-  if (i->op != s->op) return;
-  s->last_ns = clock_ns();
-  if (++s->n == s->skip) s->first_ns = s->last_ns;
+  watching *w = arg;
+  const u64 now = clock_ns();
+  if (i->op == w->op && w->op != OP_send)
+    w->v[w->n++] = (double)(now - w->last_ns);
+  else if (i->op == OP_send && ++w->n > 2)
+    w->v[0] += (double)(now - w->last_ns);
+  w->last_ns = clock_ns();
 }
 
 static u32 times_for(const cost_event *e) { return (u32)MIN(MAX(MOST_BYTES / MAX(e->size, 1), 1), TIMES); }
+static u32 figures_of(const cost_event *e) { return e->op == OP_send ? 1 : times_for(e); } // of a repeat
 
-// ns of a repeat, in v; how many. All processes of the job take part in the barriers.
-static u32 repeat(const profile_job *j, ctx *c, eval_rank *r, const u32 *next, span *s, double *v) {
+// Repeats, `each` figures of each in v; how many. All processes of the job take part in the barriers.
+static u32 repeat(const profile_job *j, ctx *c, eval_rank *r, const u32 *next, watching *w, u32 each,
+                  double *v) {
   const u64 begin = clock_ns();
+  double unused[TIMES + 1];
   u32 n = 0;
   for (u32 k = 0;; k++) {
     bool go = n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS);
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
     if (!go) return n;
-    s->n = 0;
+    w->n = 0, w->v = k < WARM ? unused : v + (size_t)n * each, w->v[0] = 0;
+    w->last_ns = clock_ns();
     if (r && !eval_rank_step(r, next)) return 0;
-    if (k >= WARM) v[n++] = (double)(s->last_ns - s->first_ns);
+    n += k >= WARM;
   }
 }
 
-// What one repeat took: of a send what the side saw that waited least, of others what the last one saw.
-static void settle(const cost_event *e, const u32 *members, u32 n, const double *all, u32 repeats,
+// What a communication took: what the member saw that waited least.
+static void settle(arena *a, const cost_event *e, const u32 *members, u32 n, const double *all, u32 count,
                    profile_figure *out) {
-  double v[MOST];
-  const u32 times = times_for(e) * (e->op == OP_send ? 2 : 1);
-  for (u32 k = 0; k < repeats; k++) {
-    v[k] = all[(size_t)members[0] * MOST + k];
-    for (u32 m = 1; m < n; m++) {
-      const double x = all[(size_t)members[m] * MOST + k];
-      v[k] = e->op == OP_send ? MIN(v[k], x) : MAX(v[k], x);
-    }
+  double *v = NEWN(a, double, count);
+  const double times = e->op == OP_send ? 2.0 * times_for(e) : 1;
+  const size_t each = (size_t)MOST * figures_of(e);
+  for (u32 k = 0; k < count; k++) {
+    v[k] = all[members[0] * each + k];
+    for (u32 m = 1; m < n; m++) v[k] = MIN(v[k], all[members[m] * each + k]);
     v[k] /= times;
   }
-  *out = profile_settle(v, repeats);
+  *out = profile_settle(v, count);
 }
 
-bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, i64 inner, const u32 *members, u32 n,
+bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at, const u32 *members, u32 n,
                   profile_figure *out) {
   arena *a = arena_new();
-  prog *p = comm_program(c, a, e, n, times_for(e) + 1, inner);
-  span s = {.op = e->op, .skip = e->op == OP_send ? 2 : 1};
+  const u32 each = figures_of(e), nin = e->op == OP_send ? 1 : 2;
+  prog *p = comm_program(c, a, e, n, times_for(e) + (e->op == OP_send), at);
+  watching w = {.op = e->op};
   among x = {j, members};
-  u32 own = 0, next[2] = {0};
+  u32 own = 0, next[3] = {0};
   while (own < n && members[own] != j->link.rank) own++;
   const eval_link link = {.rank = own, .arg = &x, .send = send_among, .receive = receive_among};
-  eval_array in[2];
+  const eval_opts o = {.threads = j->threads};
+  eval_array in[3];
   eval_rank *r = NULL;
   bool ok = p;
   if (ok && own < n) {
-    r = eval_random(p, 0, in, 1, a) ? eval_rank_new(p, &(eval_opts){0}, &link, in, 1) : NULL;
+    r = eval_random(p, 0, in, nin, a) ? eval_rank_new(p, &o, &link, in, nin) : NULL;
     ok = r;
   }
-  if (r) eval_rank_watch(r, note, &s);
-  double v[MOST] = {0}, *all = NEWN(a, double, j->nprocs *MOST);
-  const u32 repeats = ok ? repeat(j, c, r, next, &s, v) : 0;
+  if (r) eval_rank_watch(r, note, &w);
+  double *v = ZNEWN(a, double, MOST *each), *all = NEWN(a, double, (size_t)j->nprocs *MOST *each);
+  const u32 repeats = ok ? repeat(j, c, r, next, &w, each, v) : 0;
   eval_rank_free(r);
   ok = repeats;
-  if (ok && !together_gather(j, j->nprocs, v, MOST, all)) ok = together_lost(c);
-  if (ok && !j->link.rank) settle(e, members, n, all, repeats, out);
+  if (ok && !together_gather(j, j->nprocs, v, MOST * each, all)) ok = together_lost(c);
+  if (ok && !j->link.rank) settle(a, e, members, n, all, repeats * each, out);
   prog_free(p);
   arena_free(a);
   return ok;

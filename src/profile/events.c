@@ -23,23 +23,28 @@ static void put_members(profile_events *x, const instr *i, const func_info *f, g
   e->members = v, e->nmembers = n;
 }
 
-// Elements behind the dimension that the communication splits, or joins again: of its first operand and result.
-static i64 inner_of(const profile_events *x, const instr *i, const func_info *f, group g) {
+// What lies before and behind the dimension that the communication splits, or joins again: of its first operand and result, as
+// a rank has it.
+static split_at split_of(const profile_events *x, const instr *i, const func_info *f, group g) {
   u8 axes[MESH_AXES];
   const u32 naxes = i->op == OP_send ? 0 : cost_axes(x->p, i, g, axes), nopd = instr_nopd(f, i);
-  i64 inner = 1;
+  split_at at = {1, 1};
   for (u32 side = 0; side < 2; side++) {
     if (side ? !i->nres : !nopd) continue;
     const type_info *t = val_type(x->p, f, side ? i->res : opd_of(f, i, 0));
     const layout_info *l = layout_get(x->p->sp, t->lay);
-    for (u32 k = 0; k < l->nsplit && !t->tuple; k++)
+    i64 dim[DIMS_MAX];
+    if (t->tuple || !layout_is_even(x->p->sp, t->lay)) continue;
+    layout_local_dims(x->p->sp, t->lay, t->s.nd, t->s.dim, NULL, dim);
+    for (u32 k = 0; k < l->nsplit; k++)
       for (u32 j = 0; j < naxes; j++) {
         if (l->split[k].axis != axes[j]) continue;
-        inner = 1;
-        for (u32 d = l->split[k].dim + 1; d < t->s.nd; d++) inner *= t->s.dim[d];
+        at = (split_at){1, 1};
+        for (u32 d = 0; d < t->s.nd; d++)
+          if (d != l->split[k].dim) *(d < l->split[k].dim ? &at.outer : &at.inner) *= dim[d];
       }
   }
-  return inner;
+  return at;
 }
 
 static u32 found(const profile_events *x, const char *key) {
@@ -71,7 +76,7 @@ static int event_at(profile_events *x, const func_info *f, const instr *i, group
   if (e.where) {
     made.e.where = arena_dup(x->a, e.where, sizeof *e.where);
     put_members(x, i, f, g, member, &made);
-    made.inner = inner_of(x, i, f, g);
+    made.at = split_of(x, i, f, g);
   } else {
     shape *s = arena_dup(x->a, e.opd, sizeof *s * (e.nopd + e.nres));
     made.e.opd = s, made.e.res = s + e.nopd;

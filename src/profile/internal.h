@@ -14,10 +14,10 @@ bool together_tell(const profile_job *j, void *bytes, i64 n);
 bool together_lost(ctx *c); // false, with E_PEER
 
 // ---- one communication (comm.c) -----------------------------------------------------------------------------
-// A program of `times` communications of the event among n ranks. inner: as in profile_event. NULL and a diagnostic.
-prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, i64 inner);
+// A program of `times` communications of the event among n ranks. NULL and a diagnostic.
+prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, split_at at);
 // Among the processes of `members`, n of them, of which this may be one; process 0 gets the figure. times: as above.
-bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, i64 inner, const u32 *members, u32 n,
+bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at, const u32 *members, u32 n,
                   profile_figure *out);
 
 // ---- computation (walk.c) --------------------------------------------------------------------------------

@@ -206,7 +206,7 @@ static bool probe_link(probing *x) {
   }
   for (u32 k = 0; k < 2; k++) {
     const cost_event e = {.op = OP_send, .t = DT_F32, .size = size[k]};
-    if (!comm_measure(x->j, x->c, &e, 1, pair, 2, &f[k])) return false;
+    if (!comm_measure(x->j, x->c, &e, (split_at){1, 1}, pair, 2, &f[k])) return false;
   }
   const double ns = MAX(f[1].median - f[0].median, 1);
   sb_fmt(&x->out, "    link:\n      kind: switch\n      bandwidth: %.4f GB/s",
@@ -240,6 +240,7 @@ const char *profile_machine(const profile_job *j, ctx *c, arena *a, const char *
   }
   ok = ok && probe_link(&x);
   sb_put(&x.out, "    host: 10 GB/s   # not measured: its own memory\n");
+  sb_put(&x.out, "    cores: 1\n");
   if (!j->link.rank) progress_end(&bar);
   sb_fmt(&x.out, "nodes: {devices: %u core}\n", MAX((u32)cores, j->nprocs));
   return !ok ? NULL : j->link.rank ? "" : sb_str(&x.out);

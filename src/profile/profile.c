@@ -101,7 +101,7 @@ static bool one_comm(profiling *p, const profile_event *e) {
   bool own = e->e.where->n == n; // its own ranks, where they are there
   for (u32 k = 0; k < n; k++) own = own && k < e->nmembers && e->members[k] < p->j->nprocs;
   for (u32 k = 0; k < n; k++) members[k] = own ? e->members[k] : k;
-  if (!comm_measure(p->j, p->c, &e->e, e->inner, members, n, &got)) return false;
+  if (!comm_measure(p->j, p->c, &e->e, e->at, members, n, &got)) return false;
   const bool scaled = e->e.where->n != n;
   p->out->nscaled += scaled, p->out->nmeasured += !scaled;
   if (p->j->link.rank) return true;

@@ -15,6 +15,7 @@ enum { PROFILE_SEND_RANKS = 2, PROFILE_GROUP_RANKS = 8 }; // at most so many mea
 typedef struct {
   eval_link link; // joins the processes; rank: of this one
   u32 nprocs;
+  int threads; // that a process computes with
 } profile_job;
 
 // ---- repeats (repeats.c) --------------------------------------------------------------------------------
@@ -28,6 +29,11 @@ profile_figure profile_settle(double *v, u32 n);
 // From n members to `wanted`: what a ring moves in proportion, 2(n-1)/n of the bytes of an all-reduce, (n-1)/n of others.
 double profile_ring(opcode op, u32 n, u32 wanted);
 
+// A dimension that a communication splits or joins: elements of the dimensions before and behind it; 1 and 1 where it does neither.
+typedef struct {
+  i64 outer, inner;
+} split_at;
+
 // ---- events of a program (events.c) ---------------------------------------------------------------------
 typedef struct {
   const char *key;
@@ -39,7 +45,7 @@ typedef struct {
   u32 rank;     // of the program: one that runs it
   u32 nmembers; // communication: of it, and which ranks these are
   const u32 *members;
-  i64 inner; // ... elements that lie in a row on one rank, where it splits or is split; 1 where it does not
+  split_at at; // ... of what a rank has
 } profile_event;
 typedef struct {
   VEC(profile_event) v;

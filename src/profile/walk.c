@@ -6,6 +6,7 @@
 // take on average; steps are the repeats.
 #include "profile/internal.h"
 #include <math.h>
+#include <stdlib.h>
 
 enum { WARM = 2, LEAST = 7, MOST = 60 };
 static const u64 LONG_NS = 1500000000;
@@ -70,14 +71,28 @@ static void done(void *arg, const func_info *f, const instr *i, group g) {
   w->last_ns = clock_ns();
 }
 
-// Nobody is at the other end.
+// Nobody is at the other end: what was sent last comes back, so that numbers are of the size that they have in a step.
+typedef struct {
+  char *data;
+  i64 bytes, room;
+} echo;
 static bool send_nowhere(void *arg, u32 to, const void *data, i64 bytes) {
-  (void)arg, (void)to, (void)data, (void)bytes;
+  echo *e = arg;
+  (void)to;
+  if (bytes > e->room) {
+    free(e->data);
+    e->data = base_malloc((size_t)bytes), e->room = bytes;
+  }
+  memcpy(e->data, data, (size_t)bytes);
+  e->bytes = bytes;
   return true;
 }
-static bool receive_zeros(void *arg, u32 from, void *data, i64 bytes) {
-  (void)arg, (void)from;
-  memset(data, 0, (size_t)bytes);
+static bool receive_echo(void *arg, u32 from, void *data, i64 bytes) {
+  const echo *e = arg;
+  (void)from;
+  if (!e->bytes) memset(data, 0, (size_t)bytes);
+  for (i64 at = 0; at < bytes && e->bytes; at += e->bytes)
+    memcpy((char *)data + at, e->data, (size_t)MIN(e->bytes, bytes - at));
   return true;
 }
 
@@ -130,16 +145,19 @@ bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank
   eval_array *in = NEWN(a, eval_array, nin + 1);
   u32 *next = ZNEWN(a, u32, nin + 1);
   walk w = {.x = x, .rank = rank[j->link.rank]};
-  const eval_link nowhere = {.rank = w.rank, .send = send_nowhere, .receive = receive_zeros};
+  echo heard = {0};
+  const eval_link nowhere = {.rank = w.rank, .arg = &heard, .send = send_nowhere, .receive = receive_echo};
   const size_t each = (size_t)nevents * MOST;
   double *own = NEWN(a, double, each), *all = j->link.rank ? own : NEWN(a, double, each * j->nprocs);
   for (size_t k = 0; k < each; k++) own[k] = NAN;
   (void)bar;
   eval_rank_next(p, next);
-  eval_rank *r = eval_random(p, 0, in, nin, a) ? eval_rank_new(p, &(eval_opts){0}, &nowhere, in, nin) : NULL;
+  const eval_opts o = {.threads = j->threads};
+  eval_rank *r = eval_random(p, 0, in, nin, a) ? eval_rank_new(p, &o, &nowhere, in, nin) : NULL;
   if (r) eval_rank_watch(r, done, &w);
   bool ok = r && repeat(j, c, &w, r, next, own, nevents);
   eval_rank_free(r);
+  free(heard.data);
   if (ok && !together_gather(j, j->nprocs, own, (u32)each, all)) ok = together_lost(c);
   if (ok && !j->link.rank) settle_all(all, j->nprocs, nevents, out);
   arena_free(a);

@@ -283,12 +283,13 @@ TEST(events_comm_programs) {
   for (u32 k = 0; k < COUNT_OF(ops); k++)
     for (u32 n = 2; n <= (ops[k] == OP_send ? 2 : 5); n++) {
       const cost_event e = {.op = ops[k], .t = DT_F32, .size = 4 * 60};
-      prog *p = comm_program(c, a, &e, n, 2, n % 2 ? 1 : 3);
+      prog *p = comm_program(c, a, &e, n, 2, n % 2 ? (split_at){1, 1} : (split_at){2, 3});
+      const u32 nin = ops[k] == OP_send ? 1 : 2;
       CHECK_MSG(p, "%s among %u: %s", op_row_of(ops[k])->name, n, diag_render(c, a));
       if (!p) continue;
-      eval_array in, out;
-      REQUIRE(eval_random(p, 1, &in, 1, a));
-      CHECK_MSG(eval_run(p, &(eval_opts){0}, &in, 1, &out, 1, a), "%s among %u: %s", op_row_of(ops[k])->name,
+      eval_array in[2], out;
+      REQUIRE(eval_random(p, 1, in, nin, a));
+      CHECK_MSG(eval_run(p, &(eval_opts){0}, in, nin, &out, 1, a), "%s among %u: %s", op_row_of(ops[k])->name,
                 n, diag_render(c, a));
       // It is priced as the event that it is to measure.
       machine *m = machine_load(c, a, "1x8 cpu-core");
@@ -300,6 +301,36 @@ TEST(events_comm_programs) {
       CHECK_MSG(size == e.size, "%s among %u: %lld", op_row_of(ops[k])->name, n, (long long)size);
       prog_free(p);
     }
+  ctx_free(c);
+}
+
+// What a rank has of a communication lies as in the program: the middle dimension is split, in both directions.
+TEST(events_comm_lies_as_in_the_program) {
+  static const char text[] = "mesh @m [x=2, y=2]\n"
+                             "main @lies on @m(%a: f32[4{y},6{x},5]) -> (f32[4{y},6{x},5]) {\n"
+                             "  %b = all_gather %a over x : f32[4{y},6,5]\n"
+                             "  %c = partial %b over x : f32[4{y},6,5]+x\n"
+                             "  %d = reduce_scatter %c over x : f32[4{y},6{x},5]\n"
+                             "  return %d\n}\n";
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  prog *p = ir_parse(c, sym_of(c, "lies"), text, strlen(text));
+  machine *m = machine_load(c, a, "1x4 cpu-core");
+  profile_events x;
+  REQUIRE(p && m && profile_events_of(&x, c, a, p, m));
+  u32 n = 0;
+  for (u32 k = 0; k < x.v.n; k++) {
+    if (!x.v.v[k].e.where) continue;
+    n++;
+    CHECK(x.v.v[k].at.outer == 2 && x.v.v[k].at.inner == 5);
+    prog *q = comm_program(c, a, &x.v.v[k].e, 2, 1, x.v.v[k].at);
+    REQUIRE(q);
+    const type_info *t = val_type(q, func_get(q, q->main), (value){1});
+    CHECK(t->s.nd == 3 && t->s.dim[0] == 2 && t->s.dim[1] == 6 && t->s.dim[2] == 5);
+    prog_free(q);
+  }
+  CHECK(n == 2);
+  prog_free(p);
   ctx_free(c);
 }
 

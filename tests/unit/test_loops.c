@@ -9,6 +9,10 @@
 enum { N = 4099 };
 
 static double loops_gelu(double x) { return x / (1 + exp(-1.5957691216057308 * (x + 0.044715 * x * x * x))); }
+static double loops_gelu_exact(double x) {
+  return (double)(0.5L * x *
+                  erfcl(-x * 0.70710678118654752440084436L)); // the argument's rounding would count x^2 times
+}
 static double loops_sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
 // Against libm in f64, in units of the last place.
@@ -17,14 +21,19 @@ TEST(loops_functions_are_exact) {
     opcode op;
     double (*want)(double);
     double least, most, ulp;
-  } all[] = {{OP_exp, exp, -80, 80, 2},
-             {OP_exp, exp, -1, 1, 2},
-             {OP_tanh, tanh, -12, 12, 4},
-             {OP_tanh, tanh, -1e-3, 1e-3, 4},
-             {OP_sigmoid, loops_sigmoid, -80, 80, 4},
-             {OP_gelu, loops_gelu, -3, 8, 16}};
+    bool tanh_form;
+  } all[] = {{OP_exp, exp, -80, 80, 2, false},
+             {OP_exp, exp, -1, 1, 2, false},
+             {OP_tanh, tanh, -12, 12, 4, false},
+             {OP_tanh, tanh, -1e-3, 1e-3, 4, false},
+             {OP_sigmoid, loops_sigmoid, -80, 80, 4, false},
+             {OP_gelu, loops_gelu, -3, 8, 16, true},
+             {OP_gelu, loops_gelu_exact, -3, 3, 4, false},
+             {OP_gelu, loops_gelu_exact, -12, 60, 4, false},
+             {OP_erf, erf, -6, 6, 4, false},
+             {OP_erf, erf, -1e-3, 1e-3, 4, false}};
   for (u32 k = 0; k < COUNT_OF(all); k++) {
-    const elementwise e = {.op = all[k].op, .tanh_form = true};
+    const elementwise e = {.op = all[k].op, .tanh_form = all[k].tanh_form};
     double x[N], y[N], worst[2] = {0};
     float xf[N], yf[N];
     for (i64 i = 0; i < N; i++) {
@@ -43,7 +52,9 @@ TEST(loops_functions_are_exact) {
 }
 
 TEST(loops_know_the_ends) {
-  const elementwise e = {.op = OP_exp}, t = {.op = OP_tanh};
+  const elementwise e = {.op = OP_exp}, t = {.op = OP_tanh}, f = {.op = OP_erf}, g = {.op = OP_gelu},
+                    d = {.op = OP_gelu_dx};
+  const double one[] = {1};
   double x[] = {INFINITY, -INFINITY, NAN, 709.5, 710, -745, -746, 0}, y[COUNT_OF(x)];
   float xf[] = {INFINITY, -INFINITY, NAN, 88.5f, 89, -103, -104.5f, 0}, yf[COUNT_OF(xf)];
   for (u32 wide = 0; wide < 2; wide++) {
@@ -55,12 +66,22 @@ TEST(loops_know_the_ends) {
           yf[5] > 0 && yf[6] == 0 && yf[7] == 1);
     (wide ? ker_loops_of : ker_loops_plain)(DT_F64)->unary(&t, y, x, COUNT_OF(x));
     CHECK(y[0] == 1 && y[1] == -1 && y[2] != y[2]);
+    (wide ? ker_loops_of : ker_loops_plain)(DT_F64)->unary(&f, y, x, COUNT_OF(x));
+    (wide ? ker_loops_of : ker_loops_plain)(DT_F32)->unary(&f, yf, xf, COUNT_OF(xf));
+    CHECK(y[0] == 1 && y[1] == -1 && y[2] != y[2] && y[7] == 0);
+    CHECK(yf[0] == 1 && yf[1] == -1 && yf[2] != yf[2] && yf[7] == 0);
+    (wide ? ker_loops_of : ker_loops_plain)(DT_F64)->unary(&g, y, x, COUNT_OF(x));
+    (wide ? ker_loops_of : ker_loops_plain)(DT_F32)->unary(&g, yf, xf, COUNT_OF(xf));
+    CHECK(y[0] == INFINITY && y[2] != y[2] && y[3] == x[3] && y[5] == 0 && y[7] == 0);
+    CHECK(yf[0] == INFINITY && yf[2] != yf[2] && yf[3] == xf[3] && yf[5] == 0 && yf[7] == 0);
+    (wide ? ker_loops_of : ker_loops_plain)(DT_F64)->binary(&d, y, one, 0, x, 1, COUNT_OF(x));
+    CHECK(y[0] == 1 && y[1] == 0 && y[2] != y[2] && y[3] == 1 && y[5] == 0 && fabs(y[7] - 0.5) < 1e-15);
   }
 }
 
 // Every loop of both types on both sets of registers.
 TEST(loops_give_the_same_on_any_registers) {
-  static const opcode unary[] = {OP_exp, OP_tanh, OP_gelu, OP_silu, OP_sigmoid, OP_sqrt, OP_relu},
+  static const opcode unary[] = {OP_exp, OP_tanh, OP_gelu, OP_erf, OP_silu, OP_sigmoid, OP_sqrt, OP_relu},
                       binary[] = {OP_add, OP_mul, OP_div, OP_max, OP_gelu_dx, OP_silu_dx, OP_relu_dx};
   for (dtype t = DT_F32; t <= DT_F64; t++) {
     const size_t bytes = dtype_bytes(t);
@@ -70,13 +91,14 @@ TEST(loops_give_the_same_on_any_registers) {
     for (u64 i = 0; i < N; i++) raw[i] = ker_normal(4, i);
     ker_store_f64(y, t, raw, N);
     const ker_loops *v[2] = {ker_loops_plain(t), ker_loops_of(t)};
-    for (u32 k = 0; k < COUNT_OF(unary); k++) {
-      for (u32 w = 0; w < 2; w++) v[w]->unary(&(elementwise){.op = unary[k], .tanh_form = true}, z[w], x, N);
+    for (u32 k = 0; k < 2 * COUNT_OF(unary); k++) {
+      const elementwise e = {.op = unary[k / 2], .tanh_form = k % 2};
+      for (u32 w = 0; w < 2; w++) v[w]->unary(&e, z[w], x, N);
       CHECK(!memcmp(z[0], z[1], bytes * N));
     }
-    for (u32 k = 0; k < COUNT_OF(binary); k++) {
-      for (u32 w = 0; w < 2; w++)
-        v[w]->binary(&(elementwise){.op = binary[k], .tanh_form = true}, z[w], x, 1, y, 1, N);
+    for (u32 k = 0; k < 2 * COUNT_OF(binary); k++) {
+      const elementwise e = {.op = binary[k / 2], .tanh_form = k % 2};
+      for (u32 w = 0; w < 2; w++) v[w]->binary(&e, z[w], x, 1, y, 1, N);
       CHECK(!memcmp(z[0], z[1], bytes * N));
     }
     CHECK(v[0]->sum(x, N) == v[1]->sum(x, N) && v[0]->dot(x, y, 0.5, N) == v[1]->dot(x, y, 0.5, N));

@@ -311,6 +311,7 @@ TEST(machine_mistakes) {
       "nodes: {devices: 8 h100}\nfabric: {oversubscription: 0.5}",
       "nodes: {devices: 8 h100}\ndistir: {all_reduce: {2: [1, 2]}}",
       "devices: {d: {like: h100, allocation: 0 B}}\nnodes: {devices: d}",
+      "devices: {d: {like: cpu-core, cores: 0}}\nnodes: {devices: d}",
       "devices: {d: {like: h100, spread: {gemm: 5 % of 9}}}\nnodes: {devices: d}",
       "devices: {d: {like: h100, spread: {source: me, gemm: 5 %}}}\nnodes: {devices: d}",
       "devices: {d: {like: h100, spread: {source: me, gem: 5 % of 9}}}\nnodes: {devices: d}",

@@ -112,3 +112,6 @@ error[E0801]: --measure does not go with --auto
 $ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --measure 0
 error[E0801]: --measure must be an integer, 1 or more; got '0'
 [2]
+## a device that is one core of a processor: its rank computes with one thread, however many cores there are
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=1 --machine '1x2 cpu-core' --steps 1 --json | grep -o '"threads": [0-9]*'
+"threads": 1
