@@ -50,39 +50,44 @@ static double spearman(const double *x, const double *y, u32 n) {
   return 1 - 6 * sum / (n * ((double)n * n - 1));
 }
 
-// How far instructions start and end from where they are predicted, in % of the step: mean, and median of the worst stage.
-static void try_activity(const tried *t, double activity[2]) {
-  const char *text =
-      answer("compare %s --strategy '%s' --machine %s/here.yaml --profiles %s/0.db --steps %u --json",
-             t->model, t->strategy, folder, folder, t->steps ? t->steps : STEPS);
-  activity[0] = 100 * number(text, "activity"), activity[1] = 100 * number(text, "activity_median");
-}
+typedef struct {
+  double ms[3], activity[2]; // predicted by measured events, by the machine alone; run. 0: not known
+} found;
 
-// Rounds of measuring, predicting and running, each with a database of its own; of every column the fastest, as of all
-// that is measured here.
-static bool try_plan(const tried *t, double ms[3], double activity[2]) {
-  double took[3][ROUNDS];
-  for (u32 k = 0; k < ROUNDS; k++) {
-    const char *const on =
-        arena_printf(bench_arena, "%s --strategy '%s' --machine %s/here.yaml", t->model, t->strategy, folder);
-    if (!answer("profile %s -o %s/%u.db --json", on, folder, k)) return false;
-    took[0][k] = number(answer("sim %s --train --profiles %s/%u.db --json", on, folder, k), "time_ps") * 1e-9;
-    took[1][k] = number(answer("sim %s --train --json", on), "time_ps") * 1e-9;
-    took[2][k] = number(answer("run %s --steps %u --json", on, t->steps ? t->steps : STEPS), "step_ms");
+static void keep_least(double *x, double y) { *x = *x > 0 ? MIN(*x, y) : y; }
+
+// Events are measured into a database of their own, and the plan is run and recorded.
+static bool try_plan(const tried *t, found *x) {
+  const char *const on =
+      arena_printf(bench_arena, "%s --strategy '%s' --machine %s/here.yaml", t->model, t->strategy, folder);
+  const bool ok = answer("profile %s -o %s/events.db --json", on, folder);
+  const char *text = ok ? answer("compare %s --profiles %s/events.db --steps %u --json", on, folder,
+                                 t->steps ? t->steps : STEPS)
+                        : NULL;
+  if (text) {
+    keep_least(&x->ms[0], number(text, "predicted_ps") * 1e-9);
+    keep_least(&x->ms[2], number(text, "measured_ps") * 1e-9);
+    keep_least(&x->activity[0], 100 * number(text, "activity"));
+    keep_least(&x->activity[1], 100 * number(text, "activity_median"));
+    if (!x->ms[1]) x->ms[1] = number(answer("sim %s --train --json", on), "time_ps") * 1e-9;
   }
-  try_activity(t, activity);
-  for (u32 k = 0; k < ROUNDS; k++) unlink(arena_printf(bench_arena, "%s/%u.db", folder, k));
-  for (u32 i = 0; i < 3; i++) ms[i] = bench_fastest(took[i], ROUNDS);
-  return ms[0] > 0 && ms[1] > 0 && ms[2] > 0;
+  unlink(arena_printf(bench_arena, "%s/events.db", folder));
+  return text;
 }
 
-// Means over plans: errors of both predictions and what try_activity says, in %. How many plans there are in of[column].
+// Means over plans: errors of both predictions and of instructions' starts and ends, in %. How many plans there are in of[column].
+// Round after round over all plans, of every column the least, as of all that is measured here: some other guest of the machine is in
+// the way for minutes.
 static u32 try_plans(const tried *plan, u32 plans, double of[3][MOST], double error[2], double activity[2]) {
+  found x[MOST] = {0};
   u32 n = 0;
+  bool failed[MOST] = {false};
   error[0] = error[1] = activity[0] = activity[1] = 0;
+  for (u32 r = 0; r < ROUNDS; r++)
+    for (u32 k = 0; k < plans; k++) failed[k] |= !try_plan(&plan[k], &x[k]);
   for (u32 k = 0; k < plans; k++) {
-    double ms[3], own[2];
-    if (!try_plan(&plan[k], ms, own)) {
+    const double *ms = x[k].ms, *own = x[k].activity;
+    if (failed[k]) {
       printf("%-78s %-24s failed\n", plan[k].model, plan[k].strategy);
       continue;
     }
@@ -92,8 +97,8 @@ static u32 try_plans(const tried *plan, u32 plans, double of[3][MOST], double er
     printf("%-78s %-24s %6.2f ms %6.2f ms %+6.1f%% %6.2f ms %+6.1f%% %7.1f%% %6.1f%%\n", plan[k].model,
            plan[k].strategy, ms[2], ms[0], (ms[0] / ms[2] - 1) * 100, ms[1], (ms[1] / ms[2] - 1) * 100,
            own[0], own[1]);
-    fflush(stdout);
   }
+  fflush(stdout);
   for (u32 i = 0; i < 2; i++) error[i] /= MAX(n, 1u), activity[i] /= MAX(n, 1u);
   return n;
 }

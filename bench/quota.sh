@@ -11,7 +11,7 @@ trap 'exit 1' INT TERM
 # A period of 2 ms, so that a step has many.
 mkdir $group && echo 2000 >$group/cpu.cfs_period_us && echo $((percent * 20)) >$group/cpu.cfs_quota_us || exit 1
 
-# mpirun, whose second process enters the group.
+# mpirun, whose second process enters the group: before the program, or `env` that starts it.
 cat >"$dir/rank" <<END
 #!/bin/sh
 [ "\$OMPI_COMM_WORLD_RANK" != 1 ] || echo \$\$ >$group/cgroup.procs
@@ -21,7 +21,7 @@ cat >"$dir/launch" <<END
 #!/bin/sh
 n=\$# entered=
 for word; do
-  [ "\$word" != env ] || [ \$entered ] || { set -- "\$@" $dir/rank; entered=1; }
+  case \$word in env | */heddle) [ \$entered ] || { set -- "\$@" $dir/rank; entered=1; } ;; esac
   set -- "\$@" "\$word"
 done
 shift \$n

@@ -26,6 +26,9 @@ typedef struct {
 // Of repeats v[0..n), n above 0, which are sorted. Those further above the median than OUTLIER times the median distance
 // from it are left out: something else ran.
 profile_figure profile_settle(double *v, u32 n);
+// What events took in steps, v[event * most + step], scaled so that their medians, each count[event] times, add up to the median
+// step. Events with count 0 do not run, steps are 0..nsteps.
+void profile_add_up(double *v, u32 most, const u32 *count, u32 nevents, u32 nsteps);
 // From n members to `wanted`: what a ring moves in proportion, 2(n-1)/n of the bytes of an all-reduce, (n-1)/n of others.
 double profile_ring(opcode op, u32 n, u32 wanted);
 

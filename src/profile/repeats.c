@@ -25,6 +25,22 @@ profile_figure profile_settle(double *v, u32 n) {
   return x;
 }
 
+void profile_add_up(double *v, u32 most, const u32 *count, u32 nevents, u32 nsteps) {
+  arena *a = arena_new();
+  double *step = ZNEWN(a, double, nsteps + 1), *of = NEWN(a, double, nsteps + 1), sum = 0;
+  for (u32 e = 0; e < nevents && nsteps; e++) {
+    if (!count[e]) continue;
+    for (u32 s = 0; s < nsteps; s++) {
+      of[s] = v[(size_t)e * most + s];
+      step[s] += of[s] * count[e];
+    }
+    sum += profile_settle(of, nsteps).median * count[e];
+  }
+  const double by = sum > 0 ? profile_settle(step, nsteps).median / sum : 1;
+  for (size_t k = 0; k < (size_t)nevents * most; k++) v[k] *= by;
+  arena_free(a);
+}
+
 static double moved(opcode op, u32 n) {
   if (n < 2) return 0;
   const double part = (double)(n - 1) / n;

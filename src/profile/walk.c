@@ -3,7 +3,8 @@
 // Idea: what passes between the end of one priced computation and the end of the next is the time of the next: with it
 // goes what the evaluator does between them, entering functions and making views, so that the times of all computations
 // add up to the step. Communication and waiting for it is left out. In one step an event takes what its instructions
-// take on average; steps are the repeats.
+// take on average; steps are the repeats. Medians of events add up to less than the median step where now and then one takes
+// long, above all where the process has a part of a core and stands still for the rest of every 100 ms: all are scaled so that they add up.
 #include "profile/internal.h"
 #include <math.h>
 #include <stdlib.h>
@@ -104,8 +105,8 @@ static bool step(walk *w, eval_rank *r, const u32 *next) {
   return true;
 }
 
-// v[event * MOST + step]; NAN where it did not run. Returns the steps; 0 and a diagnostic.
-static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32 *next, double *v,
+// v[event * MOST + step]; NAN where it did not run. count: of each event in a step. Returns the steps; 0 and a diagnostic.
+static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32 *next, double *v, u32 *count,
                   u32 nevents) {
   const u64 begin = clock_ns();
   u32 n = 0;
@@ -116,7 +117,7 @@ static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32
     if (!step(w, r, next)) return 0;
     if (k < WARM) continue;
     for (u32 e = 0; e < nevents && e < w->of.n; e++)
-      if (w->of.v[e].n) v[(size_t)e * MOST + n] = w->of.v[e].ns / w->of.v[e].n;
+      if ((count[e] = w->of.v[e].n)) v[(size_t)e * MOST + n] = w->of.v[e].ns / count[e];
     n++;
   }
 }
@@ -155,7 +156,10 @@ bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank
   const eval_opts o = {.threads = j->threads};
   eval_rank *r = eval_random(p, 0, in, nin, a) ? eval_rank_new(p, &o, &nowhere, in, nin) : NULL;
   if (r) eval_rank_watch(r, done, &w);
-  bool ok = r && repeat(j, c, &w, r, next, own, nevents);
+  u32 *count = ZNEWN(a, u32, nevents + 1);
+  const u32 nsteps = r ? repeat(j, c, &w, r, next, own, count, nevents) : 0;
+  bool ok = nsteps;
+  if (ok) profile_add_up(own, MOST, count, nevents, nsteps);
   eval_rank_free(r);
   free(heard.data);
   if (ok && !together_gather(j, j->nprocs, own, (u32)each, all)) ok = together_lost(c);

@@ -5,6 +5,7 @@
 #include "profile/internal.h"
 #include "profiles.h"
 #include "sim/sim.h"
+#include <math.h>
 #include "test.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -271,6 +272,20 @@ TEST(events_are_prices) {
   for (u32 i = 0; i < r.norigins; i++) CHECK_EQ_I64(r.origin[i].row.source, COST_EVENT);
   unlink(path);
   close_bed(&b);
+}
+
+// Every third step one of three events takes 9 longer: no median sees it, every step has it.
+TEST(events_add_up_to_the_step) {
+  enum { MOST = 8, STEPS = 6 };
+  double v[4 * MOST];
+  const u32 count[4] = {1, 2, 1, 0};
+  for (u32 e = 0; e < 4; e++)
+    for (u32 s = 0; s < MOST; s++)
+      v[e * MOST + s] = e == 3 || s >= STEPS ? NAN : s % 3 == e ? 10.0 / count[e] : 1;
+  profile_add_up(v, MOST, count, 4, STEPS);
+  double sum = 0;
+  for (u32 e = 0; e < 3; e++) sum += profile_settle(v + e * MOST, STEPS).median * count[e];
+  CHECK_MSG(fabs(sum - 13) < 1e-9, "%g", sum); // 1 + 2 + 10, or 10 + 2 + 1, or 1 + 10 + 1
 }
 
 // ---- programs of one communication ------------------------------------------------------------------------------
