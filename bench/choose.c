@@ -27,13 +27,12 @@ static u32 best_plans(arena *a, const char *model, const char *v[PLANS]) {
   return n;
 }
 
-// Seconds of measuring the events of these plans, and of running each.
+// Seconds of measuring the events of these plans, in one job, and of running each.
 static bool weigh(const char *model, u32 n, const char *const *plan, double s[2]) {
   const double begin = wall_s();
-  for (u32 k = 0; k < n; k++)
-    if (!answer("profile %s --strategy '%s' --machine %s/here.yaml -o %s/times.db --json", model, plan[k],
-                folder, folder))
-      return false;
+  if (!answer("profile %s --train --top %d --machine %s/here.yaml -o %s/times.db --json", model, PLANS,
+              folder, folder))
+    return false;
   const double profiled = wall_s();
   for (u32 k = 0; k < n; k++)
     if (!answer("run %s --strategy '%s' --machine %s/here.yaml --steps %d --json", model, plan[k], folder,

@@ -640,13 +640,13 @@ typedef struct {
 void heddle_run_fault(heddle_program *distributed, const heddle_fault *f); // as a diagnostic
 
 // ---- measuring ----------------------------------------------------------------------------------------------
-// How long the instructions of a distributed program take where this process runs: every distinct event once, a database
-// keeps it (docs/profiles.md). Every process of the transport makes the same calls; they may be fewer than the program
+// How long the instructions of n distributed programs of one session take where this process runs: every distinct event once, a
+// database keeps it (docs/profiles.md). Every process of the transport makes the same calls; they may be fewer than a program
 // has ranks. m: what ranks are on; its name is what the times are of. path: of the database, which need not be there;
 // what it has of this machine and these versions is not measured again.
 typedef struct heddle_profile heddle_profile;
-heddle_profile *heddle_profile_run(heddle_program *distributed, heddle_machine *m, const heddle_transport *t,
-                                   const char *path);
+heddle_profile *heddle_profile_run(heddle_program *const *distributed, uint32_t n, heddle_machine *m,
+                                   const heddle_transport *t, const char *path);
 // For rank 0: fits every kind of event that the database has of the machine, so that heddle_machine_profiles answers events
 // that were not measured too, and says so (source "fitted"). What it was and how far off it is, is in p's report.
 bool heddle_profile_fit(heddle_profile *p, heddle_machine *m, const char *path);

@@ -19,23 +19,31 @@ static const char *versions_of(arena *a, const heddle_transport *t) {
                       t->about && *t->about ? t->about : "messages of its own");
 }
 
-static heddle_profile *measure(heddle_program *d, heddle_machine *m, const heddle_transport *t,
-                               const char *path) {
-  heddle_profile *p = object_new(d->o.s, sizeof *p, NULL);
+static heddle_profile *measure(heddle_program *const *d, uint32_t n, heddle_machine *m,
+                               const heddle_transport *t, const char *path) {
+  heddle_profile *p = object_new(d[0]->o.s, sizeof *p, NULL);
+  ctx *c = d[0]->p->c;
+  const prog **of = NEWN(p->o.a, const prog *, n);
   const profile_job j = job_of(t);
   const profile_opts o = {.path = arena_strdup(p->o.a, path), .versions = versions_of(p->o.a, t)};
-  if (!heddle_program_ranks(d)) {
-    diag(d->p->c, E_PLAN, (loc){0}, "%s runs on one device: only a distributed program has ranks", d->name);
-    diag_hint(d->p->c, "heddle_plan_apply makes one");
-  } else if (profile_program(&j, d->p->c, p->o.a, d->p, m->m, &o, &p->r))
-    return p;
+  bool ok = true;
+  for (uint32_t k = 0; k < n && ok; k++) {
+    of[k] = d[k]->p;
+    if (heddle_program_ranks(d[k])) continue;
+    diag(c, E_PLAN, (loc){0}, "%s runs on one device: only a distributed program has ranks", d[k]->name);
+    diag_hint(c, "heddle_plan_apply makes one");
+    ok = false;
+  }
+  if (ok && profile_programs(&j, c, p->o.a, of, n, m->m, &o, &p->r)) return p;
   object_drop(p);
   return NULL;
 }
-heddle_profile *heddle_profile_run(heddle_program *distributed, heddle_machine *m, const heddle_transport *t,
-                                   const char *path) {
-  if (!distributed || !m || !t || !path) return NULL;
-  API_RETURN(heddle_profile *, NULL, distributed->o.s, measure(distributed, m, t, path));
+heddle_profile *heddle_profile_run(heddle_program *const *distributed, uint32_t n, heddle_machine *m,
+                                   const heddle_transport *t, const char *path) {
+  if (!distributed || !n || !m || !t || !path) return NULL;
+  for (uint32_t k = 0; k < n; k++)
+    if (!distributed[k]) return NULL;
+  API_RETURN(heddle_profile *, NULL, distributed[0]->o.s, measure(distributed, n, m, t, path));
 }
 bool heddle_profile_fit(heddle_profile *p, heddle_machine *m, const char *path) {
   if (!p || !m || !path) return false;

@@ -6,8 +6,9 @@
 // saw least. A send goes there and back, and what either side sees of the way is twice the time.
 #include "profile/internal.h"
 
-enum { WARM = 2, LEAST = 5, MOST = 60, TIMES = 16, MOST_BYTES = 8 << 20, SIDE = 384 };
+enum { WARM = 1, LEAST = 2, MOST = 60, TIMES = 8, MOST_BYTES = 8 << 20, SIDE = 384 };
 static const u64 LONG_NS = 300000000;
+static const double PART = 0.02; // of the time, as well as it is to be known
 
 // ---- the program ----------------------------------------------------------------------------------------------
 typedef struct {
@@ -136,7 +137,8 @@ static u32 repeat(const profile_job *j, ctx *c, eval_rank *r, const u32 *next, w
   double unused[TIMES + 1];
   u32 n = 0;
   for (u32 k = 0;; k++) {
-    bool go = n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS);
+    bool go =
+        n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS && !(r && profile_enough(v, n * each, PART)));
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
     if (!go) return n;
     w->n = 0, w->v = k < WARM ? unused : v + (size_t)n * each, w->v[0] = 0;

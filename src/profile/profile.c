@@ -9,6 +9,7 @@ typedef struct {
   const machine *m;
   const profile_opts *o;
   event_db *db; // of process 0
+  hmap *seen;   // events of the programs before
   bool *wanted; // by event
   u32 nwanted;
   progress bar;
@@ -32,8 +33,13 @@ static bool find_wanted(profiling *p) {
   }
   if (!together_tell(p->j, p->wanted, p->x.v.n)) return together_lost(p->c);
   for (u32 k = 0; k < p->x.v.n; k++) p->nwanted += p->wanted[k];
-  p->out->nevents = p->x.v.n;
-  p->out->nknown = p->x.v.n - p->nwanted;
+  for (u32 k = 0; k < p->x.v.n; k++) {
+    const u64 h = hash_bytes(p->x.v.v[k].key, strlen(p->x.v.v[k].key), 4);
+    if (hmap_get(p->seen, h)) continue; // of a program before this one
+    hmap_add(p->a, p->seen, h, 1);
+    p->out->nevents++;
+    p->out->nknown += !p->wanted[k];
+  }
   return true;
 }
 
@@ -119,18 +125,28 @@ static bool comms(profiling *p) {
   return true;
 }
 
-bool profile_program(const profile_job *j, ctx *c, arena *a, const prog *p, const machine *m,
-                     const profile_opts *o, profile_report *out) {
-  profiling x = {.j = j, .c = c, .a = a, .m = m, .o = o, .out = out};
+static bool one_program(profiling *x, const prog *p) {
+  if (!profile_events_of(&x->x, x->c, x->a, p, x->m)) return false;
+  bool ok = find_wanted(x), left = true;
+  if (!x->j->link.rank) progress_begin(&x->bar, "measuring", x->nwanted);
+  while (ok && left) ok = compute_round(x, &left);
+  ok = ok && comms(x);
+  if (!x->j->link.rank) progress_end(&x->bar);
+  event_db_close(x->db);
+  return ok;
+}
+
+bool profile_programs(const profile_job *j, ctx *c, arena *a, const prog *const *p, u32 n, const machine *m,
+                      const profile_opts *o, profile_report *out) {
+  hmap seen = {0};
   const u64 begin = clock_ns();
-  *out = (profile_report){.machine = machine_name(m), .versions = o->versions, .path = o->path};
-  if (!profile_events_of(&x.x, c, a, p, m)) return false;
-  bool ok = find_wanted(&x), left = true;
-  if (!j->link.rank) progress_begin(&x.bar, "measuring", x.nwanted);
-  while (ok && left) ok = compute_round(&x, &left);
-  ok = ok && comms(&x);
-  if (!j->link.rank) progress_end(&x.bar);
-  event_db_close(x.db);
+  bool ok = true;
+  *out =
+      (profile_report){.machine = machine_name(m), .versions = o->versions, .path = o->path, .nprograms = n};
+  for (u32 k = 0; k < n && ok; k++) {
+    profiling x = {.j = j, .c = c, .a = a, .m = m, .o = o, .out = out, .seen = &seen};
+    ok = one_program(&x, p[k]);
+  }
   out->seconds = (double)(clock_ns() - begin) * 1e-9;
   return ok;
 }

@@ -25,6 +25,15 @@ profile_figure profile_settle(double *v, u32 n) {
   return x;
 }
 
+bool profile_enough(const double *v, u32 n, double part) {
+  double *of = malloc(n * sizeof *of);
+  if (!of) base_out_of_memory(n * sizeof *of);
+  memcpy(of, v, n * sizeof *of);
+  const profile_figure x = profile_settle(of, n);
+  free(of);
+  return x.spread <= part * sqrt(x.count);
+}
+
 void profile_add_up(double *v, u32 most, const u32 *count, u32 nevents, u32 nsteps) {
   arena *a = arena_new();
   double *step = ZNEWN(a, double, nsteps + 1), *of = NEWN(a, double, nsteps + 1), sum = 0;

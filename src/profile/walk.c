@@ -9,8 +9,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { WARM = 2, LEAST = 7, MOST = 60 };
+enum { WARM = 1, LEAST = 3, MOST = 60 };
 static const u64 LONG_NS = 1500000000;
+static const double PART = 0.007; // of the step, as well as it is to be known
 
 typedef struct {
   double ns;
@@ -109,15 +110,18 @@ static bool step(walk *w, eval_rank *r, const u32 *next) {
 static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32 *next, double *v, u32 *count,
                   u32 nevents) {
   const u64 begin = clock_ns();
+  double whole[MOST] = {0};
   u32 n = 0;
   for (u32 k = 0;; k++) {
-    bool go = n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS);
+    bool go = n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS && !profile_enough(whole, n, PART));
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
     if (!go) return n;
     if (!step(w, r, next)) return 0;
     if (k < WARM) continue;
-    for (u32 e = 0; e < nevents && e < w->of.n; e++)
+    for (u32 e = 0; e < nevents && e < w->of.n; e++) {
+      whole[n] += w->of.v[e].ns;
       if ((count[e] = w->of.v[e].n)) v[(size_t)e * MOST + n] = w->of.v[e].ns / count[e];
+    }
     n++;
   }
 }

@@ -229,16 +229,16 @@ TEST(events_measured_once) {
   const profile_job alone = {.nprocs = 1};
   const profile_opts o = {.path = path, .versions = "here"};
   profile_report r;
-  REQUIRE(profile_program(&alone, b.c, b.a, b.p, b.m, &o, &r));
+  REQUIRE(profile_programs(&alone, b.c, b.a, &(const prog *){b.p}, 1, b.m, &o, &r));
   CHECK(r.nmeasured > 5 && r.nleft > 0);
   CHECK_EQ_I64(r.nknown, 0);
   CHECK_EQ_I64(r.nmeasured + r.nleft, r.nevents);
   const u32 first = r.nmeasured;
-  REQUIRE(profile_program(&alone, b.c, b.a, b.p, b.m, &o, &r));
+  REQUIRE(profile_programs(&alone, b.c, b.a, &(const prog *){b.p}, 1, b.m, &o, &r));
   CHECK_EQ_I64(r.nmeasured, 0);
   CHECK_EQ_I64(r.nknown, first);
-  REQUIRE(
-      profile_program(&alone, b.c, b.a, b.p, b.m, &(profile_opts){.path = path, .versions = "newer"}, &r));
+  REQUIRE(profile_programs(&alone, b.c, b.a, &(const prog *){b.p}, 1, b.m,
+                           &(profile_opts){.path = path, .versions = "newer"}, &r));
   CHECK_EQ_I64(r.nmeasured, first);
   unlink(path);
   close_bed(&b);

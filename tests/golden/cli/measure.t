@@ -115,3 +115,17 @@ error[E0801]: --measure must be an integer, 1 or more; got '0'
 ## a device that is one core of a processor: its rank computes with one thread, however many cores there are
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=1 --machine '1x2 cpu-core' --steps 1 --json | grep -o '"threads": [0-9]*'
 "threads": 1
+## the events of several plans in one job: of the best ones of a search
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --top 3 -o top.db | grep plans
+plans            3
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=1,2 tp=*' --machine '1x2 cpu-core' --top 9 -o top.db --json | grep -E '"(plans|measured)"'
+  "plans": 9,
+  "measured": 17,
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --top 3
+error[E0801]: --top needs --machine
+  hint: --machine here.yaml
+[2]
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --top 3 --plan best.plan --machine '1x2 cpu-core'
+error[E0801]: --top searches: it does not go with --plan
+  hint: leave out one of them
+[2]
