@@ -56,8 +56,9 @@ static void find_also(arena *a, const search_opts *o, search_result *r, choice_i
   for (u32 i = 0; i < r->npoints && r->nfamilies; i++) {
     if (!r->point[i].same_as) continue;
     search_point *p = &r->point[first_of(r, &r->point[i]) - r->point];
-    const search_family *own = family_of(r, id, &p->s, o->train, &last),
-                        *also = family_of(r, id, &r->point[i].s, o->train, &other);
+    const strategy s = search_strategy(p), same = search_strategy(&r->point[i]);
+    const search_family *own = family_of(r, id, &s, o->train, &last),
+                        *also = family_of(r, id, &same, o->train, &other);
     if (also && also != own) add_also(a, p, (u32)(also - r->family));
   }
 }
@@ -68,7 +69,7 @@ void families_find(arena *a, const search_opts *o, search_result *r) {
     const u32 first = r->nfamilies;
     u32 last = 0, cap = r->nfamilies;
     for (u32 i = 0; i < r->npoints && is_wanted(o, rows[k]); i++) {
-      const strategy *s = &r->point[i].s;
+      const strategy of = search_strategy(&r->point[i]), *s = &of;
       if (family_of(r, rows[k], s, o->train, &last)) continue;
       r->family = vec_grow(a, r->family, r->nfamilies, &cap, r->nfamilies + 1, sizeof *r->family);
       const bool applies = choice_applies(rows[k], s, o->train);
@@ -93,8 +94,9 @@ void families_bound(search *s, i64 (*least)(search *s, search_point **v, u32 n))
   for (u32 i = 0; i < r->npoints; i++) {
     search_point *p = &r->point[i];
     if (p->state != SEARCH_BOUND_TIME || p->applied) continue;
+    const strategy own = search_strategy(p);
     for (u32 k = 0; k < COUNT_OF(rows); k++) {
-      const search_family *f = family_of(r, rows[k], &p->s, s->o->train, &last[k]);
+      const search_family *f = family_of(r, rows[k], &own, s->o->train, &last[k]);
       if (f) *vec_push(s->a, &of[f - r->family]) = p;
     }
     for (u32 k = 0; k < p->nalso; k++) *vec_push(s->a, &of[p->also[k]]) = p;
@@ -111,14 +113,15 @@ static void count(search_family *f, const search_point *p) { // points are count
       p->applied) // no work_ps: bounds are off, its busiest stream ruled it out
     at_least(f, p->work_ps ? p->work_ps : p->bound_ps);
   if (p->state == SEARCH_RAN && (!f->best || p->time_ps < f->time_ps))
-    f->best = &p->s, f->time_ps = p->time_ps, f->alone_ps = p->alone_ps;
+    f->best = p, f->time_ps = p->time_ps, f->alone_ps = p->alone_ps;
 }
 
 void families_count(const search_opts *o, search_result *r, u32 n, const search_point *point) {
   for (u32 k = 0; k < COUNT_OF(rows); k++) {
     u32 last = 0;
     for (u32 i = 0; i < n && r->nfamilies; i++) {
-      search_family *f = family_of(r, rows[k], &point[i].s, o->train, &last);
+      const strategy s = search_strategy(&point[i]);
+      search_family *f = family_of(r, rows[k], &s, o->train, &last);
       if (f) count(f, &point[i]);
     }
   }

@@ -95,7 +95,9 @@ u32 search_block(const strategy *s, const plan *pn, u32 replica, u32 stage) {
 }
 
 bool search_tries_cuts(const search *s, const search_point *p) {
-  return !p->fitted && s->o->memory_bytes >= 0 && strategy_tries_cuts(&p->s);
+  if (p->fitted || s->o->memory_bytes < 0) return false;
+  const strategy of = search_strategy(p);
+  return strategy_tries_cuts(&of);
 }
 
 bool search_none_fit(const worker *w) { return w->plans->none_fit; }
@@ -105,7 +107,8 @@ bool search_as_said(const worker *w) { return w->plans->as_said; }
 const strategy *search_resolved(const worker *w) { return &w->plans->is; }
 
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash) {
-  hybrid_opts h = search_hybrid(s->o, p);
+  const strategy said = search_strategy(p);
+  hybrid_opts h = search_hybrid(s->o, &said);
   h.no_order = true, h.files = &s->files;
   h.cuts = p->fitted ? CUTS_THAT_FIT : CUTS_TO_TRY;
   if (!w->plans) w->plans = ZNEWN(w->a, unordered, 1);

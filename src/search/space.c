@@ -48,7 +48,7 @@ static bool settle(const points *sp, strategy *s) {
 
 static search_point *new_point(points *sp, const strategy *s, u32 stands) {
   search_point *p = vec_push(sp->a, &sp->v);
-  *p = (search_point){.s = *s, .stands = stands};
+  *p = (search_point){.packed = strategy_pack(sp->a, s), .stands = stands};
   return p;
 }
 
@@ -67,9 +67,11 @@ static void add_point(points *sp, const strategy *s) {
     count_point(sp);
     return;
   }
-  search_point *p = new_point(sp, s, 1);
+  strategy own = *s;
   const u32 before = diag_count(sp->c);
-  if (!settle(sp, &p->s)) impossible(sp, p, before);
+  const bool possible = settle(sp, &own);
+  search_point *p = new_point(sp, &own, 1);
+  if (!possible) impossible(sp, p, before);
   diag_truncate(sp->c, before);
 }
 
@@ -108,9 +110,8 @@ static void below_order(points *sp, u32 row, strategy *s) {
   next(sp, row, s);
   if (sp->alike && sp->counting && sp->space > had) count_point(sp);
   if (sp->alike && !sp->counting && sp->space > had) {
-    search_point *p = new_point(sp, &sp->first, sp->space - had);
-    settle(sp, &p->s);
-    impossible(sp, p, before);
+    settle(sp, &sp->first);
+    impossible(sp, new_point(sp, &sp->first, sp->space - had), before);
   }
   diag_truncate(sp->c, before);
   sp->below = sp->alike = false;
