@@ -147,7 +147,8 @@ bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, se
   put_together(a, by_part, r);
   if (!is_all(c, by_part[0], r)) return false;
   outcome_settle(a, o, r, order_make(a, r->npoints, r->point));
-  families_count(o, r, r->npoints, r->point);
+  families_of(o, r);
+  families_count(r, r->npoints, r->point);
   of_best(by_part, r, about);
   if (!r->nfit || r->one_device_ps >= r->point[0].time_ps) r->one_device_ps = 0;
   if (!r->nfit) outcome_no_plan(c, o, r, NULL, NULL);

@@ -81,8 +81,9 @@ static u64 key_of_point(point_order *o, const strategy_packed *s) {
 }
 
 // By byte, the last one first.
-static void sort_keys(point_order *o, arena *a, u64 most) {
-  keyed *to = NEWN(a, keyed, o->n + 1);
+static void sort_keys(point_order *o, u64 most) {
+  arena *tmp = arena_new();
+  keyed *own = o->v, *to = NEWN(tmp, keyed, o->n + 1);
   for (u32 shift = 0; shift < 64 && most >> shift; shift += 8) {
     u32 at[257] = {0};
     for (u32 i = 0; i < o->n; i++) at[(o->v[i].key >> shift & 255) + 1]++;
@@ -91,6 +92,9 @@ static void sort_keys(point_order *o, arena *a, u64 most) {
     keyed *from = o->v;
     o->v = to, to = from;
   }
+  if (o->v != own) memcpy(own, o->v, o->n * sizeof *own);
+  o->v = own;
+  arena_free(tmp);
 }
 
 static int compare_points(const search_point *x, const search_point *y) {
@@ -118,7 +122,7 @@ point_order *order_make(arena *a, u32 n, const search_point *point) {
   if (o->nrows < CHOICE_COUNT) most = UINT64_MAX;
   o->v = NEWN(a, keyed, n + 1);
   for (u32 i = 0; i < n; i++) { o->v[i] = (keyed){key_of_point(o, &point[i].packed), i}; }
-  sort_keys(o, a, most);
+  sort_keys(o, most);
   for (u32 i = 0, end; o->nrows < CHOICE_COUNT && i < n; i = end) {
     for (end = i + 1; end < n && o->v[end].key == o->v[i].key;) end++;
     sort_equal(o, i, end);

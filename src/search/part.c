@@ -115,7 +115,7 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
     if (x->applied && x->state != SEARCH_BOUND_TIME)
       p->r.point[p->r.npoints++] = *x;
     else if (x->state != SEARCH_OPEN)
-      outcome_count(a, &p->r, x), families_count(o, &p->r, 1, x);
+      outcome_count(a, &p->r, x), families_count(&p->r, 1, x);
   }
   set_shared(p, a, src, m, costs, o);
   return p;

@@ -66,12 +66,13 @@ search_point *search_find(const search *s, const strategy *x) {
 }
 
 static void equals(search *s, search_point *p, const strategy *other, const char *cause) {
-  strbuf b = {.a = s->a};
-  sb_put(&b, "the same program as ");
-  strategy_print(other, &b);
-  if (cause) sb_fmt(&b, ": %s", cause);
+  strbuf *b = &s->text;
+  b->a = s->a, b->n = 0;
+  sb_put(b, "the same program as ");
+  strategy_print(other, b);
+  if (cause) sb_fmt(b, ": %s", cause);
   p->state = SEARCH_EQUAL;
-  p->why = sb_str(&b);
+  p->why = arena_strndup(s->a, b->v, b->n);
 }
 
 // ---- screening: what is no plan of its own ----------------------------------------------------------------
@@ -144,11 +145,11 @@ typedef struct {
 } candidate;
 
 // Open points, those that say the least first; of those, by index.
-static u32 candidates(const search *s, candidate *v) {
+static u32 candidates(const search *s, arena *tmp, candidate *v) {
   const search_result *r = s->r;
   u32 n = 0, at[CHOICE_COUNT + 2] = {0};
-  u8 *said = NEWN(s->a, u8, r->npoints + 1);
-  const strategy_packed dflt = strategy_pack(s->a, strategy_defaults());
+  u8 *said = NEWN(tmp, u8, r->npoints + 1);
+  const strategy_packed dflt = strategy_pack(tmp, strategy_defaults());
   for (u32 i = 0; i < r->npoints; i++)
     if (r->point[i].state == SEARCH_OPEN) n++, at[(said[i] = (u8)said_by(&r->point[i].packed, &dflt)) + 1]++;
   for (u32 k = 1; k < COUNT_OF(at); k++) at[k] += at[k - 1];
@@ -160,8 +161,9 @@ static u32 candidates(const search *s, candidate *v) {
 // Of points with the same plan the one that says the least stays.
 static void find_equal(search *s) {
   hmap by_plan = {0};
-  candidate *v = NEWN(s->a, candidate, s->r->npoints + 1);
-  const u32 n = candidates(s, v);
+  arena *tmp = arena_new();
+  candidate *v = NEWN(tmp, candidate, s->r->npoints + 1);
+  const u32 n = candidates(s, tmp, v);
   const bool states = memory_has_states(s->bounds.memory);
   for (u32 i = 0; i < n; i++) {
     search_point *p = &s->r->point[v[i].index];
@@ -172,7 +174,7 @@ static void find_equal(search *s) {
       p->same_as = first + 1;
       continue;
     }
-    hmap_add(s->a, &by_plan, v[i].plan, v[i].index);
+    hmap_add(tmp, &by_plan, v[i].plan, v[i].index);
     if (states || search_value(p, CHOICE_zero).n != 1) continue;
     strategy less = search_strategy(p);
     less.zero.n = 0;
@@ -181,6 +183,7 @@ static void find_equal(search *s) {
     equals(s, p, &less, "the optimizer has no states");
     p->same_as = (u32)(same - s->r->point) + 1;
   }
+  arena_free(tmp);
 }
 
 static void screen(search *s, int threads) {
@@ -525,7 +528,7 @@ static void run(search *s, int threads) {
   families_find(s->a, s->o, r);
   families_bound(s, least_bound);
   outcome_settle(s->a, s->o, r, s->order);
-  families_count(s->o, r, r->npoints, r->point);
+  families_count(r, r->npoints, r->point);
   r->one_device_ps = one_device(s);
   confirm(s);
 }

@@ -47,6 +47,7 @@ typedef enum {
   SEARCH_RAN,          // simulated, and it fits
   SEARCH_STATES
 } search_state;
+enum { SEARCH_FAMILIES = 2 }; // choices whose values have families
 typedef struct {
   strategy_packed packed; // search_strategy
   search_state state;
@@ -66,6 +67,7 @@ typedef struct {
   double utilisation, bubble,
       comm; // of one step alone, mean over ranks: computing; neither; communication that holds up computing
   u32 same_as; // number from 1 of the point that has its plan, until points are ranked; 0: it is the first that has it
+  u16 family[SEARCH_FAMILIES]; // (below) that it is of, numbers from 1; 0: none
   u32 nalso; // families (below) of points with its plan that it is not of
   const u32 *also;
   const char *why; // of those that are impossible or equal to another: the reason; in `a`

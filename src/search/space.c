@@ -276,6 +276,7 @@ static bool searched(const points *sp, choice_id id) {
 
 // A value that was said, as it can be here: without the words that cannot be chosen, with those of them that are default.
 static choice_value can_be(const points *sp, choice_id id, choice_value x, const strategy *s) {
+  if (!choice_get(id)->where) return x;
   strategy own = *s;
   own.of[id] = x;
   return choice_settled(id, &own, sp->o->train);
