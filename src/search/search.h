@@ -68,7 +68,7 @@ typedef struct {
       comm; // of one step alone, mean over ranks: computing; neither; communication that holds up computing
   u32 same_as; // number from 1 of the point that has its plan, until points are ranked; 0: it is the first that has it
   u16 family[SEARCH_FAMILIES]; // (below) that it is of, numbers from 1; 0: none
-  u32 nalso; // families (below) of points with its plan that it is not of
+  u32 nalso;                   // families (below) of points with its plan that it is not of
   const u32 *also;
   const char *why; // of those that are impossible or equal to another: the reason; in `a`
   u16 why_id;      // its diagnostic, where this part of the search found it
