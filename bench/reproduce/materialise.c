@@ -126,7 +126,7 @@ static double best_s(const prog *src, const machine *m, u32 ranks, i64 batch, co
   if (strategy_parse(c, a, arena_printf(a, "dp=* %s mb=* materialise=%s", within, how), &o.space) &&
       search_run(c, a, src, m, NULL, &o, &r)) {
     s = (double)r.point[0].time_ps * 1e-12;
-    snprintf(name, n, "%s", strategy_str(a, &r.point[0].s));
+    snprintf(name, n, "%s", search_str(a, &r.point[0]));
   }
   arena_free(a);
   ctx_free(c);

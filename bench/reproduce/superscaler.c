@@ -76,7 +76,7 @@ static answer best_of(const prog *src, const machine *m, i64 batch, const char *
     const search_point *p = &r.point[0];
     x.ok = true, x.s = (double)p->time_ps * 1e-12, x.bytes = (double)p->peak_bytes;
     x.computes = p->utilisation, x.idles = p->bubble, x.communicates = p->comm;
-    snprintf(x.name, sizeof x.name, "%s", strategy_str(a, &p->s));
+    snprintf(x.name, sizeof x.name, "%s", search_str(a, p));
   } else if (said && r.count[SEARCH_BOUND_MEMORY] + r.count[SEARCH_OVER_MEMORY])
     x.least_bytes = (double)r.least_bytes;
   else

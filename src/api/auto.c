@@ -97,8 +97,7 @@ heddle_auto *heddle_auto_run(heddle_program *p, heddle_machine *m, const heddle_
 void heddle_auto_free(heddle_auto *f) { object_drop(f); }
 
 static heddle_plan *plan_of(heddle_auto *f) {
-  search_point at = {.s = f->r.s};
-  hybrid_opts h = search_hybrid(&f->so, &at);
+  hybrid_opts h = search_hybrid(&f->so, &f->r.s);
   heddle_plan *b = plan_open(f->p);
   heddle_plan_on(b, f->m, f->costs);
   h.k = plan_cost_model(b);

@@ -74,8 +74,8 @@ static void describe_best(heddle_search *f) {
   if (!f->r.nfit) return;
   batchnorm_stats has;
   pass_batchnorm_of(p, &has);
-  const plan pn = {.batchnorm_groups =
-                       policy_batchnorm(&has, &f->r.point[0].s)}; // what policy_hybrid gives it
+  const strategy best = search_strategy(&f->r.point[0]);
+  const plan pn = {.batchnorm_groups = policy_batchnorm(&has, &best)}; // what policy_hybrid gives it
   f->about.batchnorm = plan_batchnorm(p, &pn);
 }
 
@@ -128,7 +128,8 @@ static bool has_model(const heddle_search *f, const char *what) {
 
 static heddle_plan *plan_at(heddle_search *f, u32 index) {
   if (!has_model(f, "the plan")) return NULL;
-  hybrid_opts h = search_hybrid(&f->so, &f->r.point[index]);
+  const strategy s = search_strategy(&f->r.point[index]);
+  hybrid_opts h = search_hybrid(&f->so, &s);
   heddle_plan *b = plan_open(f->p);
   heddle_plan_on(b, f->m, f->costs);
   h.k = plan_cost_model(b);
@@ -153,7 +154,7 @@ static bool measured(heddle_search *f, u32 n, const int64_t *ps, u32 *best) {
   f->about.measured_ps = arena_dup(f->o.a, ps, n * sizeof *ps);
   if (n && ps[*best]) return true;
   diag(f->o.s->c, E_NO_PLAN, (loc){0}, "none of the best %u plans could be run", n);
-  diag_hint(f->o.s->c, "heddle run MODEL --strategy '%s' says why", strategy_str(f->o.a, &f->r.point[0].s));
+  diag_hint(f->o.s->c, "heddle run MODEL --strategy '%s' says why", search_str(f->o.a, &f->r.point[0]));
   return false;
 }
 bool heddle_search_measured(heddle_search *f, uint32_t n, const int64_t *ps, uint32_t *best) {
@@ -168,7 +169,8 @@ void search_tell_mfu(heddle_search *f) {
   if (!f->p || !f->r.nfit || f->about.mfu > 0) return;
   arena *a = arena_new();
   const u32 before = diag_count(c);
-  hybrid_opts h = search_hybrid(&f->so, &f->r.point[0]);
+  const strategy best = search_strategy(&f->r.point[0]);
+  hybrid_opts h = search_hybrid(&f->so, &best);
   const cost_opts costs = {.model = f->costs, .extrapolated = search_quiet};
   planner *pl = program_planner(f->p);
   h.k = cost_model_new(c, a, f->m->m, &costs);

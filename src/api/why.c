@@ -19,7 +19,10 @@ static const char *answer(heddle_search *f, const heddle_search_questions *q, he
   search_what_if what[WHAT_IF_MOST];
   u32 n = 0;
   if (q->why && !search_why_not(c, a, p, m, &costs, &f->so, &f->r, q->why, &w)) return NULL;
-  if (!q->why && q->what_if) search_look_at(a, p, m, &costs, &f->so, &f->r.point[0].s, &w.winner);
+  if (!q->why && q->what_if) {
+    const strategy best = search_strategy(&f->r.point[0]);
+    search_look_at(a, p, m, &costs, &f->so, &best, &w.winner);
+  }
   if (q->what_if) n = search_what_ifs(c, a, p, m, &costs, &f->so, &f->r, what);
   report *r = report_new(a);
   search_tell_mfu(f);

@@ -11,7 +11,8 @@
 //
 // Every thread keeps some freed blocks for its next arenas: a search makes and frees arenas of the same sizes
 // thousands of times, and fresh pages from the system cost more than all that is written to them. (Not under
-// AddressSanitizer, which is to see every use after a free.)
+// AddressSanitizer, which is to see every use after a free.) Large blocks ask for large pages, where the system has
+// them for those who ask.
 #include "base/internal.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ enum { RED_ZONE = 16 };
 enum { RED_ZONE = 0 };
 #endif
 
-enum { ALIGN = 16, BLOCK_MIN = 64 << 10, BLOCK_MAX = 8 << 20 };
+enum { ALIGN = 16, BLOCK_MIN = 64 << 10, BLOCK_MAX = 8 << 20, LARGE_PAGE = 2 << 20 };
 #define ROUND_UP(n) (((n) + ALIGN - 1) & ~(size_t)(ALIGN - 1))
 
 typedef struct block block;
@@ -145,6 +146,18 @@ static void block_free(block *b) {
   kept.bytes += b->size;
 }
 
+static block *block_from_system(size_t size) {
+#if defined(MADV_HUGEPAGE) && !defined(ASAN)
+  if (size >= LARGE_PAGE) {
+    void *p = NULL;
+    if (must_fail() || posix_memalign(&p, LARGE_PAGE, size)) base_out_of_memory(size);
+    (void)madvise(p, size, MADV_HUGEPAGE); // a system without them says no, and nothing is lost
+    return p;
+  }
+#endif
+  return base_malloc(size);
+}
+
 static block *block_new(size_t size) {
   int c = class_of(size);
   block *b = c >= 0 && !base_fail_after ? kept.top[c] : NULL; // fault injection counts every block
@@ -152,7 +165,7 @@ static block *block_new(size_t size) {
     kept.top[c] = b->below;
     kept.bytes -= size;
   } else {
-    b = base_malloc(size);
+    b = block_from_system(size);
   }
   b->below = NULL;
   b->size = size;

@@ -182,6 +182,15 @@ u64 strategy_hash_but(const strategy *s, u32 of); // equal where that is true
 enum { CHOICES_OF_SENDS = 1 << CHOICE_OF_SENDS, CHOICES_OF_LINE = CHOICES_OF_SENDS | 1 << CHOICE_OF_ORDER };
 int strategy_compare(const strategy *x, const strategy *y); // by rows, in their order
 strategy strategy_dup(arena *a, const strategy *s);         // with numbers and paths of its own
+// A strategy in a seventh of its size, for those who keep many. Numbers and paths are where they were.
+typedef struct {
+  u16 n[CHOICE_COUNT];
+  const choice_value *more; // of rows whose n is PACKED_MORE, in their order; NULL: there are none
+} strategy_packed;
+enum { PACKED_MORE = UINT16_MAX }; // a list, a file, a number that is as large
+strategy_packed strategy_pack(arena *a, const strategy *s);
+strategy strategy_unpack(const strategy_packed *x);
+choice_value strategy_packed_value(const strategy_packed *x, choice_id id);
 u64 strategy_hash(const strategy *s);
 // The rows that are not at their defaults, dp, tp and pp always.
 void strategy_print(const strategy *s, strbuf *out);

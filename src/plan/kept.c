@@ -122,11 +122,13 @@ u32 plan_kept(planner *pl, const plan *pn, cost_model *k, arena *a, plan_kept_va
 // ---- how many microbatches are on their way -------------------------------------------------------------
 // At the moment when a place has most of them.
 void plan_live_on(const sched_seq *q, u32 nstages, u32 npasses, u32 *live) {
-  u32 n = 0, most = 0, at = 0;
+  static const int adds[TASK_KINDS] = {[TASK_F] = 1, [TASK_B] = -1, [TASK_I] = -1};
+  int n = 0, most = 0;
+  u32 at = 0;
   for (u32 i = 0; i < q->n; i++) {
-    n += q->v[i].kind == TASK_F && q->v[i].pass + 1u == npasses;
+    n += adds[q->v[i].kind];
+    if (npasses > 1 && q->v[i].kind == TASK_F && q->v[i].pass + 1u != npasses) n--; // another comes
     if (n > most) most = n, at = i + 1;
-    n -= q->v[i].kind == TASK_B || q->v[i].kind == TASK_I;
   }
   for (u32 i = 0; i < at; i++) {
     const sched_task *t = &q->v[i];

@@ -396,8 +396,10 @@ static void count_alive(void *arg, const sched_seq *seq) {
   plan_live_on(seq, x->nstages, x->npasses, x->live);
 }
 
-u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *x, loc where,
+u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *given, loc where,
                          const u32 **live) {
+  sched_shape own = *given, *x = &own;
+  if (row->group && own.group == own.places) own.group = 0; // which says the same
   const u64 hash = hash_bytes(row->name, strlen(row->name), sched_shape_hash(x));
   for (u32 it = 0, i; hmap_next(&pl->schedule_map, hash, &it, &i);) {
     if (pl->schedules.v[i].row != row || !sched_shape_same(&pl->schedules.v[i].shape, x)) continue;

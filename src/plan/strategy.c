@@ -393,6 +393,40 @@ strategy strategy_dup(arena *a, const strategy *s) {
   return x;
 }
 
+static bool is_plain(const choice_value *v) {
+  return v->n < PACKED_MORE && !v->nparts && !v->path && !v->wide;
+}
+
+strategy_packed strategy_pack(arena *a, const strategy *s) {
+  strategy_packed x = {.more = NULL};
+  u32 many = 0;
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const bool plain = is_plain(&s->of[i]);
+    x.n[i] = plain ? (u16)s->of[i].n : PACKED_MORE, many += !plain;
+  }
+  if (!many) return x;
+  choice_value *more = NEWN(a, choice_value, many);
+  x.more = more;
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (x.n[i] == PACKED_MORE) *more++ = s->of[i];
+  return x;
+}
+
+strategy strategy_unpack(const strategy_packed *x) {
+  strategy s;
+  const choice_value *more = x->more;
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    s.of[i] = x->n[i] == PACKED_MORE ? *more++ : (choice_value){.n = x->n[i]};
+  return s;
+}
+
+choice_value strategy_packed_value(const strategy_packed *x, choice_id id) {
+  u32 before = 0;
+  if (x->n[id] != PACKED_MORE) return (choice_value){.n = x->n[id]};
+  for (u32 i = 0; i < (u32)id; i++) before += x->n[i] == PACKED_MORE;
+  return x->more[before];
+}
+
 u64 strategy_hash(const strategy *s) {
   u64 h = 0;
   for (u32 i = 0; i < CHOICE_COUNT; i++) h = hash_value(h, &s->of[i]);

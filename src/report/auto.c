@@ -65,16 +65,17 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_au
   report_table(r, "plans", cols, COUNT_OF(cols));
   const double best = (double)s->time_ps;
   const search_point *hybrid = s->hybrids.nfit ? &s->hybrids.point[0] : NULL;
+  const strategy same = search_strategy(&s->same), any = hybrid ? search_strategy(hybrid) : same;
   const struct {
     const char *what;
     const strategy *s;
     i64 ps, alone_ps, bytes;
     bool there;
-  } v[] = {{s->automatic ? "automatic" : "answer", &s->s, s->time_ps, s->alone_ps, s->peak_bytes, true},
-           {"hybrid, same degrees", &s->same.s, s->same.time_ps, s->same.alone_ps, s->same.peak_bytes,
-            s->has_same},
-           {"hybrid, any degrees", hybrid ? &hybrid->s : NULL, hybrid ? hybrid->time_ps : 0,
-            hybrid ? hybrid->alone_ps : 0, hybrid ? hybrid->peak_bytes : 0, hybrid != NULL}};
+  } v[] = {
+      {s->automatic ? "automatic" : "answer", &s->s, s->time_ps, s->alone_ps, s->peak_bytes, true},
+      {"hybrid, same degrees", &same, s->same.time_ps, s->same.alone_ps, s->same.peak_bytes, s->has_same},
+      {"hybrid, any degrees", &any, hybrid ? hybrid->time_ps : 0, hybrid ? hybrid->alone_ps : 0,
+       hybrid ? hybrid->peak_bytes : 0, hybrid != NULL}};
   for (u32 k = 0; k < COUNT_OF(v); k++) {
     if (!v[k].there) continue;
     report_row(

@@ -37,7 +37,7 @@ static u32 all_tried(arena *a, const search_result *s, tried **out) {
   VEC(tried) v = {0};
   for (u32 i = 0; i < s->npoints; i++) {
     const search_point *p = &s->point[i];
-    const choice_value is = p->s.replicas;
+    const choice_value is = search_value(p, CHOICE_replicas);
     if (!is.nparts) continue;
     u32 k = 0;
     while (k < v.n && !choice_same(v.v[k].is, is)) k++;

@@ -10,7 +10,8 @@ static const char *state_name(const search_point *p) {
 static const char *limit_of(const search_point *p) {
   if (p->state == SEARCH_OVER_MEMORY) return "memory";
   if (MAX(p->bubble, p->comm) < 0.2) return "computation";
-  return p->comm > p->bubble ? "communication" : strategy_most(&p->s, CHOICE_pp) > 1 ? "bubble" : "waiting";
+  const strategy s = search_strategy(p);
+  return p->comm > p->bubble ? "communication" : strategy_most(&s, CHOICE_pp) > 1 ? "bubble" : "waiting";
 }
 
 static const char *limit_text(arena *a, const search_point *p) {
@@ -36,7 +37,7 @@ static bool is_known(const search_result *s, const search_point *p) {
 static const search_point *alone(const search_result *s, choice_id degree, u32 ranks) {
   for (u32 i = 0; i < s->npoints; i++) {
     const search_point *p = &s->point[i];
-    if (p->time_ps && p->s.of[degree].n == ranks) return is_known(s, p) ? p : NULL;
+    if (p->time_ps && search_value(p, degree).n == ranks) return is_known(s, p) ? p : NULL;
   }
   return NULL;
 }
@@ -44,7 +45,7 @@ static const search_point *alone(const search_result *s, choice_id degree, u32 r
 static void put_other(report *r, arena *a, const char *label, const search_point *p, const char *how,
                       const search_result *s) {
   double times = (double)p->time_ps / (double)s->point[0].time_ps;
-  report_line(r, label, "%s", strategy_str(a, &p->s));
+  report_line(r, label, "%s", search_str(a, p));
   report_line(r, "", "%s the time, %s", text_of(a, cell_x(CELL_TIMES, times)), how);
 }
 
@@ -106,7 +107,8 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
   report_kinds(r, s->kinds, s->nkinds);
   report_gap(r);
   const double even = (double)s->even_ps / (double)w->time_ps;
-  const u32 used = (u32)strategy_ranks(&w->s), first = w->s.skip.n;
+  const strategy best = search_strategy(w);
+  const u32 used = (u32)strategy_ranks(&best), first = best.skip.n;
   bool more = false;
   if (used < ranks)
     report_line(r, "left out", "%u of %u devices: the winner is on ranks %u to %u", ranks - used, ranks,
@@ -116,7 +118,7 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
       report_line(r, "", "%s: %s, so that nothing is sent there", s->kinds[k].name, s->kinds[k].apart);
   report_fact(r, "equal_ps", NULL, s->even_ps ? cell_i(CELL_PS, s->even_ps) : cell_none());
   report_fact(r, "equal_strategy", NULL, s->even_ps ? cell_text(s->even) : cell_none());
-  const bool apart = !s->even_ps || strcmp(s->even, strategy_str(a, &w->s));
+  const bool apart = !s->even_ps || strcmp(s->even, search_str(a, w));
   if (!s->even_ps)
     report_line(r, "equal shares", "no plan that gives every device the same is possible and fits");
   else if (apart)
@@ -204,8 +206,8 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   const cell share = about->mfu > 0 ? cell_x(CELL_SHARE, about->mfu) : cell_none();
   const char *mfu = about->mfu > 0 ? arena_printf(a, "; MFU %s", text_of(a, share)) : "";
   const bool own = s->memory_least && s->memory_least < s->memory_bytes; // devices have limits of their own
-  report_line(r, "winner", "%s", strategy_str(a, &w->s));
-  if (s->resolved && *s->resolved && strcmp(s->resolved, strategy_str(a, &w->s)))
+  report_line(r, "winner", "%s", search_str(a, w));
+  if (s->resolved && *s->resolved && strcmp(s->resolved, search_str(a, w)))
     report_line(r, "auto resolved", "%s", s->resolved);
   report_fact(r, "resolved", NULL, s->resolved && *s->resolved ? cell_text(s->resolved) : cell_none());
   report_line(r, "", "computes %s of the time, communicates %s, idles %s%s; needs %s%s%s",
@@ -218,7 +220,8 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   if (w->alone_ps - w->time_ps > w->time_ps / 1000)
     report_line(r, "", "of one step alone, which takes %s; the next one begins beside its end",
                 text_of(a, cell_i(CELL_PS, w->alone_ps)));
-  if (!choice_file(w->s.schedule) && w->s.pp.n > 1 && sched_is_asynchronous(sched_row_of(w->s.schedule.n)))
+  const strategy best = search_strategy(w);
+  if (!choice_file(best.schedule) && best.pp.n > 1 && sched_is_asynchronous(sched_row_of(best.schedule.n)))
     report_line(
         r, "",
         "asynchronous: weights are updated between tasks, so it computes something else than the others");
@@ -255,7 +258,7 @@ static u32 rows_of(const search_opts *o, const search_result *s) {
 // A choice has a column in text where a plan that is shown is not at its default.
 static bool is_shown(const search_result *s, u32 n, choice_id id) {
   for (u32 i = 0; i < n; i++)
-    if (!choice_same(s->point[i].s.of[id], choice_default(id))) return true;
+    if (!choice_same(search_value(&s->point[i], id), choice_default(id))) return true;
   return false;
 }
 
@@ -293,12 +296,13 @@ static void put_plans(report *r, arena *a, const search_opts *o, const search_re
   cell *v = NEWN(a, cell, ncols);
   for (u32 i = 0; i < n; i++) {
     const search_point *at = &s->point[i];
+    const strategy of = search_strategy(at);
     double best = (double)s->point[0].time_ps, seconds = (double)at->time_ps * 1e-12;
     u32 k = 0;
     v[k++] = cell_i(CELL_INT, i + 1);
     for (u32 id = 0; id < CHOICE_COUNT; id++)
-      if (choice_get((choice_id)id)->title) v[k++] = choice_cell(a, (choice_id)id, &at->s, o->train);
-    v[k++] = cell_text(strategy_str(a, &at->s));
+      if (choice_get((choice_id)id)->title) v[k++] = choice_cell(a, (choice_id)id, &of, o->train);
+    v[k++] = cell_text(search_str(a, at));
     v[k++] = cell_text(state_name(at));
     const cell step[] = {STEP_CELLS(o->train, at->time_ps, at->alone_ps)};
     for (u32 j = 0; j < COUNT_OF(step); j++) v[k++] = step[j];
@@ -362,7 +366,7 @@ static void put_families(report *r, arena *a, const search_opts *o, const search
         (cell[]){cell_text(choice_get(f->of)->name), f->applies ? cell_text(sb_str(&word)) : cell_none(),
                  cell_text(f->applies ? sb_str(&said) : none), cell_i(CELL_INT, f->fit + f->large + f->slow),
                  cell_i(CELL_INT, f->fit), cell_i(CELL_INT, f->large), cell_i(CELL_INT, f->slow),
-                 f->best ? cell_text(strategy_str(a, f->best)) : cell_none(),
+                 f->best ? cell_text(search_str(a, f->best)) : cell_none(),
                  STEP_CELLS(o->train, f->best ? f->time_ps : 0, f->best ? f->alone_ps : 0),
                  f->best ? cell_x(CELL_TIMES, (double)f->time_ps / (double)best) : cell_none(),
                  f->bound_ps ? cell_i(CELL_PS, f->bound_ps) : cell_none(), cell_text(behind(a, f, best))});
@@ -389,7 +393,7 @@ static void put_measured(report *r, arena *a, const search_about *about, const s
   for (u32 k = 0; k < n; k++) {
     const search_point *at = &s->point[order[k]];
     const i64 took = ps[order[k]];
-    const cell row[] = {cell_text(strategy_str(a, &at->s)), took ? cell_i(CELL_PS, took) : cell_none(),
+    const cell row[] = {cell_text(search_str(a, at)), took ? cell_i(CELL_PS, took) : cell_none(),
                         cell_i(CELL_PS, at->time_ps),
                         took ? cell_signed(cell_x(CELL_SHARE, (double)at->time_ps / (double)took - 1))
                              : cell_none(),
@@ -440,7 +444,7 @@ void report_part(report *r, arena *a, const search_about *about, const search_op
   report_line(r, "part", "%u of %u has %u of the %u: %u simulated, %u ruled out by bounds on time", o->part,
               o->parts, s->dealt, left, simulated, s->count[SEARCH_BOUND_TIME]);
   if (s->nfit)
-    report_line(r, "best", "%s, %s", strategy_str(a, &s->point[0].s),
+    report_line(r, "best", "%s, %s", search_str(a, &s->point[0]),
                 text_of(a, cell_i(CELL_PS, s->point[0].time_ps)));
   else
     report_line(r, "best", "no plan fits");

@@ -186,7 +186,7 @@ static void put_bound(report *r, arena *a, const search_point *p) {
               p->bound_work ? "work on the busiest place" : "matmuls at every device's peak rate");
   if (p->bound_fill_ps > p->bound_ps / 1000)
     report_line(r, "", "and %s to fill and drain %u stages with %u microbatches",
-                ps_text(a, p->bound_fill_ps), p->s.pp.n, p->s.mb.n);
+                ps_text(a, p->bound_fill_ps), search_value(p, CHOICE_pp).n, search_value(p, CHOICE_mb).n);
 }
 
 static const char *times_text(arena *a, const search_why *w) {
@@ -204,7 +204,7 @@ static void put_beyond(report *r, arena *a, const search_why *w, const search_re
       if (choice_is_degree((choice_id)i)) continue;
       bool tried = pass && choice_same(asked->of[i], dflt.of[i]);
       for (u32 k = 0; !pass && k < s->npoints && !tried; k++)
-        tried = choice_same(s->point[k].s.of[i], asked->of[i]);
+        tried = choice_same(search_value(&s->point[k], (choice_id)i), asked->of[i]);
       if (tried || !choice_get((choice_id)i)->title) continue;
       if (b.n) sb_put(&b, " ");
       choice_say((choice_id)i, asked->of[i], &b);
@@ -277,13 +277,14 @@ void report_what_if(report *r, arena *a, const search_opts *o, const search_what
                                 {NULL, "best plan"},      STEP_COLUMNS("time"),         {"speedup", "faster"},
                                 {"peak_bytes", "memory"}, {"memory_limit_bytes", NULL}, {"ranks", NULL}};
   const search_point *w = &s->point[0];
-  const char *now = strategy_str(a, &w->s);
+  const strategy best = search_strategy(w);
+  const char *now = search_str(a, w);
   report_gap(r);
   report_table(r, "what_if", cols, COUNT_OF(cols));
   report_row(r, (cell[]){cell_text("as it is"), cell_text(now), cell_none(), cell_text(now),
                          STEP_CELLS(o->train, w->time_ps, w->alone_ps), cell_x(CELL_TIMES, 1),
                          cell_i(CELL_BYTES, w->peak_bytes), cell_i(CELL_BYTES, s->memory_bytes),
-                         cell_i(CELL_INT, (i64)strategy_ranks(&w->s))});
+                         cell_i(CELL_INT, (i64)strategy_ranks(&best))});
   for (u32 i = 0; i < n; i++) {
     const search_what_if *x = &v[i];
     const char *name = x->found ? strategy_str(a, &x->s) : NULL;

@@ -28,8 +28,7 @@ typedef struct {
 } finding;
 
 static hybrid_opts options(const finding *x, const strategy *s) {
-  search_point p = {.s = *s};
-  hybrid_opts h = search_hybrid(x->o, &p);
+  hybrid_opts h = search_hybrid(x->o, s);
   h.k = x->k, h.memory_bytes = x->o->memory_bytes;
   h.keep_layers = x->o->space.of[CHOICE_layers].said && !choice_is(CHOICE_layers, s->layers, "auto");
   return h;
@@ -119,8 +118,8 @@ static weight_bytes weights_of(const prog *src, const search_opts *o) {
 
 // May an automatic plan of these degrees be the answer? Not if products alone take longer than the best hybrid, or weights, split
 // over all ranks of a stage and the stages, do not fit. (Better bounds are of some points only, and which depends on threads.)
-static bool is_promising(const finding *x, const search_point *p, const weight_bytes *of, i64 have) {
-  const strategy *s = &p->s;
+static bool is_promising(const finding *x, const search_point *p, const strategy *s, const weight_bytes *of,
+                         i64 have) {
   if (x->r->time_ps && p->products_ps > x->r->time_ps) return false;
   if (s->offload.n || x->o->memory_bytes < 0) return true; // how much of them is on the device at a time?
   const double d = s->dp.n;
@@ -269,10 +268,10 @@ static void find_candidates(finding *x, const search_result *all) {
     have = MAX(have, machine_kind_of(x->m, q)->usable_bytes);
   x->v = NEWN(x->a, candidate, all->npoints + 2);
   for (u32 k = 0; k < all->npoints; k++) {
-    const strategy *s = &all->point[k].s;
+    const strategy own = search_strategy(&all->point[k]), *s = &own;
     if (s->tp.n < 2 || s->replicas.nparts || s->coshard.n > 1 || s->attention.n || s->tp_stages.nparts)
       continue;
-    if (!is_promising(x, &all->point[k], &weights, have)) continue;
+    if (!is_promising(x, &all->point[k], s, &weights, have)) continue;
     candidate *c = &x->v[x->n];
     *c = (candidate){.s = without(s)};
     if (has_candidate(x, &c->s)) continue;
@@ -320,7 +319,7 @@ static bool make_fit(finding *x, candidate *c, i64 less) {
 // The degrees, microbatches and storage of the best hybrid are worth it in any case.
 static bool has_degrees_of_best(const finding *x, const candidate *c) {
   if (!x->r->hybrids.nfit) return false;
-  const strategy best = without(&x->r->hybrids.point[0].s);
+  const strategy of = search_strategy(&x->r->hybrids.point[0]), best = without(&of);
   return !strategy_compare(&best, &c->s);
 }
 
@@ -389,12 +388,14 @@ static void find_whole(finding *x, const cost_opts *costs) {
   static const choice_id degree[] = {CHOICE_tp};
   const strategy whole = strategy_default();
   bool any = false;
-  for (u32 k = 0; k < x->r->hybrids.npoints; k++) any |= x->r->hybrids.point[k].s.tp.n == 1;
+  for (u32 k = 0; k < x->r->hybrids.npoints; k++)
+    any |= search_value(&x->r->hybrids.point[k], CHOICE_tp).n == 1;
   candidate *c = &x->v[x->n];
   search_point p;
   if (!any || !policy_auto_whole(x->x, x->a, 1, &c->plan)) return;
   if (!search_with(x, costs, &whole, COUNT_OF(degree), degree, &p)) return;
-  c->s = p.s, c->plan.layers = p.s.layers, c->plan.time_ps = p.time_ps, c->plan.bytes = p.peak_bytes;
+  c->s = search_strategy(&p), c->plan.layers = c->s.layers, c->plan.time_ps = p.time_ps,
+  c->plan.bytes = p.peak_bytes;
   x->n++;
 }
 
@@ -417,7 +418,8 @@ bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *c
   const u32 said = diag_count(c);
   if (any && !how->rules) {
     const search_point *p = &r->hybrids.point[0];
-    r->s = p->s, r->time_ps = p->time_ps, r->alone_ps = p->alone_ps, r->peak_bytes = p->peak_bytes;
+    r->s = search_strategy(p), r->time_ps = p->time_ps, r->alone_ps = p->alone_ps,
+    r->peak_bytes = p->peak_bytes;
     r->utilisation = p->utilisation, r->comm = p->comm, r->bubble = p->bubble;
   }
   x.x = policy_auto_new(pl, o->train, &r->how);

@@ -266,7 +266,8 @@ i64 bound_of_all(const bounds *b) {
 
 void bound(const bounds *b, search_point *p) {
   double even;
-  p->bound_ps = p->products_ps = (i64)(seconds(b, &p->s, &even) * 1e12 * 0.999999);
+  const strategy s = search_strategy(p);
+  p->bound_ps = p->products_ps = (i64)(seconds(b, &s, &even) * 1e12 * 0.999999);
   p->bound_fill_ps = MAX(p->bound_ps - (i64)(even * 1e12 * 0.999999), 0);
 }
 

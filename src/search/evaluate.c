@@ -302,11 +302,12 @@ static u64 order_key(const plan *pn) {
 static known_line *line_of(const search *s, worker *w, const search_point *p, const plan *pn,
                            const plan_graph *g, const sim_stages *of) {
   known *k = w->stages;
+  const choice_value schedule = search_value(p, CHOICE_schedule);
   const sched_shape *x = &pn->made.shape;
   const u64 key = order_key(pn);
   for (u32 i = 0; i < LINES_KEPT; i++) {
     known_line *l = &k->line[i];
-    if (l->a && choice_same(l->schedule, p->s.schedule) && l->key == key && l->rendezvous == pn->rendezvous &&
+    if (l->a && choice_same(l->schedule, schedule) && l->key == key && l->rendezvous == pn->rendezvous &&
         sched_shape_same(&l->shape, x) && same_graph(&l->graph, g) && sim_line_fits(l->line, of)) {
       l->used = ++k->now;
       return l;
@@ -318,7 +319,7 @@ static known_line *line_of(const search *s, worker *w, const search_point *p, co
     if (k->line[i].used < oldest->used) oldest = &k->line[i];
   arena_free(oldest->a);
   *oldest = (known_line){
-      .schedule = p->s.schedule, .key = key, .rendezvous = pn->rendezvous, .shape = *x, .a = arena_new()};
+      .schedule = schedule, .key = key, .rendezvous = pn->rendezvous, .shape = *x, .a = arena_new()};
   oldest->used = ++k->now;
   oldest->graph = copy_graph(oldest->a, g);
   u32 n;
@@ -338,9 +339,9 @@ static known_line *line_of(const search *s, worker *w, const search_point *p, co
 static u32 same_zero(const search *s, const bool *storage_split, const search_point *p) {
   // What level 1, 2, 3 splits too
   static const storage_kind adds[] = {STORAGE_STATE, STORAGE_GRAD, STORAGE_WEIGHT};
-  u32 same = p->s.zero.n;
+  strategy less = search_strategy(p);
+  u32 same = less.zero.n;
   for (u32 z = same; z && !storage_split[adds[z - 1]]; z--) {
-    strategy less = p->s;
     less.zero.n = z - 1;
     if (search_find(s, &less)) same = z - 1;
   }
@@ -366,7 +367,8 @@ static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn,
 // What stages on one place share goes with the last task that uses it. By rows that is a task of the last
 // microbatch; in a file with several stages on a place it may be any, so those are simulated whole.
 static bool by_stages(const search *s, const search_point *p) {
-  return s->o->bytes == SIM_BYTES_HEDDLE && !(p->s.schedule.path && p->s.v.n > 1);
+  const strategy of = search_strategy(p);
+  return s->o->bytes == SIM_BYTES_HEDDLE && !(of.schedule.path && of.v.n > 1);
 }
 
 // What is left to do of a point: a pass over its line, beside others on the same one.
@@ -390,12 +392,13 @@ static pass prepare(search *s, worker *w, search_point *p) {
   left.st = x && by_stages(s, p) ? stages_sending(x, pn, a, &busy) : NULL;
   if (pn && (whole || x) && !left.st && !s->o->no_bounds) busy = MAX(busy, plan_busiest(w->pl, pn, w->k, a));
   if (!s->o->no_bounds && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
-  p->same_zero = x ? same_zero(s, x->about.storage_split, p) : p->s.zero.n;
+  const u32 zero = search_value(p, CHOICE_zero).n;
+  p->same_zero = (u8)(x ? same_zero(s, x->about.storage_split, p) : zero);
   if (busy > kept_last(&s->kept)) {
     p->state = SEARCH_BOUND_TIME;
   } else if (!x && !whole) {
     search_impossible(p, w);
-  } else if (p->same_zero != p->s.zero.n) {
+  } else if (p->same_zero != zero) {
     p->state = SEARCH_EQUAL; // worded when the wave is done
   } else if (!left.st) {
     simulate_whole(s, w, a, pn, &r) ? settle(s, p, &r) : search_impossible(p, w);

@@ -7,7 +7,7 @@
 #include "search/internal.h"
 #include <stdlib.h>
 
-static const choice_id rows[] = {CHOICE_schedule, CHOICE_coshard};
+static const choice_id rows[SEARCH_FAMILIES] = {CHOICE_schedule, CHOICE_coshard};
 
 // Were several values of the row said?
 static bool is_wanted(const search_opts *o, choice_id id) {
@@ -51,14 +51,34 @@ static void add_also(arena *a, search_point *p, u32 family) {
   v[p->nalso++] = family, p->also = v;
 }
 
-static void find_also(arena *a, const search_opts *o, search_result *r, choice_id id) {
-  u32 last = 0, other = 0;
+static void find_also(arena *a, search_result *r, u32 row) {
   for (u32 i = 0; i < r->npoints && r->nfamilies; i++) {
     if (!r->point[i].same_as) continue;
     search_point *p = &r->point[first_of(r, &r->point[i]) - r->point];
-    const search_family *own = family_of(r, id, &p->s, o->train, &last),
-                        *also = family_of(r, id, &r->point[i].s, o->train, &other);
-    if (also && also != own) add_also(a, p, (u32)(also - r->family));
+    const u32 also = r->point[i].family[row];
+    if (also && also != p->family[row]) add_also(a, p, also - 1);
+  }
+}
+
+// Sorted; points say where theirs came to.
+static void sort_families(arena *a, search_result *r) {
+  u16 *to = ZNEWN(a, u16, r->nfamilies + 1);
+  if (!r->nfamilies) return;
+  for (u32 k = 0; k < r->nfamilies; k++) r->family[k].fit = k + 1;
+  qsort(r->family, r->nfamilies, sizeof *r->family, by_value);
+  for (u32 k = 0; k < r->nfamilies; k++) to[r->family[k].fit] = (u16)(k + 1), r->family[k].fit = 0;
+  for (u32 i = 0; i < r->npoints; i++)
+    for (u32 k = 0; k < SEARCH_FAMILIES; k++) r->point[i].family[k] = to[r->point[i].family[k]];
+}
+
+void families_of(const search_opts *o, search_result *r) {
+  u32 last[SEARCH_FAMILIES] = {0};
+  for (u32 i = 0; i < r->npoints && r->nfamilies; i++) {
+    const strategy s = search_strategy(&r->point[i]);
+    for (u32 k = 0; k < SEARCH_FAMILIES; k++) {
+      const search_family *f = family_of(r, rows[k], &s, o->train, &last[k]);
+      r->point[i].family[k] = (u16)(f ? f - r->family + 1 : 0);
+    }
   }
 }
 
@@ -68,16 +88,20 @@ void families_find(arena *a, const search_opts *o, search_result *r) {
     const u32 first = r->nfamilies;
     u32 last = 0, cap = r->nfamilies;
     for (u32 i = 0; i < r->npoints && is_wanted(o, rows[k]); i++) {
-      const strategy *s = &r->point[i].s;
-      if (family_of(r, rows[k], s, o->train, &last)) continue;
+      const strategy of = search_strategy(&r->point[i]), *s = &of;
+      const search_family *f = family_of(r, rows[k], s, o->train, &last);
+      r->point[i].family[k] = (u16)(f ? f - r->family + 1 : r->nfamilies + 1);
+      if (f) continue;
       r->family = vec_grow(a, r->family, r->nfamilies, &cap, r->nfamilies + 1, sizeof *r->family);
       const bool applies = choice_applies(rows[k], s, o->train);
       r->family[r->nfamilies++] = (search_family){.of = rows[k], .applies = applies, .value = s->of[rows[k]]};
     }
-    if (r->nfamilies - first < 2) r->nfamilies = first; // nothing to compare
+    if (r->nfamilies - first >= 2) continue;
+    for (u32 i = 0; i < r->npoints && r->nfamilies > first; i++) r->point[i].family[k] = 0;
+    r->nfamilies = first; // nothing to compare
   }
-  if (r->nfamilies) qsort(r->family, r->nfamilies, sizeof *r->family, by_value);
-  for (u32 k = 0; k < COUNT_OF(rows); k++) find_also(a, o, r, rows[k]);
+  sort_families(a, r);
+  for (u32 k = 0; k < COUNT_OF(rows); k++) find_also(a, r, k);
 }
 
 static void at_least(search_family *f, i64 bound_ps) {
@@ -89,14 +113,11 @@ void families_bound(search *s, i64 (*least)(search *s, search_point **v, u32 n))
   if (!r->nfamilies) return;
   typedef VEC(search_point *) passed;
   passed *of = ZNEWN(s->a, passed, r->nfamilies);
-  u32 last[COUNT_OF(rows)] = {0};
   for (u32 i = 0; i < r->npoints; i++) {
     search_point *p = &r->point[i];
     if (p->state != SEARCH_BOUND_TIME || p->applied) continue;
-    for (u32 k = 0; k < COUNT_OF(rows); k++) {
-      const search_family *f = family_of(r, rows[k], &p->s, s->o->train, &last[k]);
-      if (f) *vec_push(s->a, &of[f - r->family]) = p;
-    }
+    for (u32 k = 0; k < SEARCH_FAMILIES; k++)
+      if (p->family[k]) *vec_push(s->a, &of[p->family[k] - 1]) = p;
     for (u32 k = 0; k < p->nalso; k++) *vec_push(s->a, &of[p->also[k]]) = p;
   }
   for (u32 k = 0; k < r->nfamilies; k++)
@@ -111,17 +132,13 @@ static void count(search_family *f, const search_point *p) { // points are count
       p->applied) // no work_ps: bounds are off, its busiest stream ruled it out
     at_least(f, p->work_ps ? p->work_ps : p->bound_ps);
   if (p->state == SEARCH_RAN && (!f->best || p->time_ps < f->time_ps))
-    f->best = &p->s, f->time_ps = p->time_ps, f->alone_ps = p->alone_ps;
+    f->best = p, f->time_ps = p->time_ps, f->alone_ps = p->alone_ps;
 }
 
-void families_count(const search_opts *o, search_result *r, u32 n, const search_point *point) {
-  for (u32 k = 0; k < COUNT_OF(rows); k++) {
-    u32 last = 0;
-    for (u32 i = 0; i < n && r->nfamilies; i++) {
-      search_family *f = family_of(r, rows[k], &point[i].s, o->train, &last);
-      if (f) count(f, &point[i]);
-    }
-  }
+void families_count(search_result *r, u32 n, const search_point *point) {
+  for (u32 k = 0; k < SEARCH_FAMILIES; k++)
+    for (u32 i = 0; i < n && r->nfamilies; i++)
+      if (point[i].family[k]) count(&r->family[point[i].family[k] - 1], &point[i]);
   for (u32 i = 0; i < n; i++)
     for (u32 k = 0; k < point[i].nalso; k++) count(&r->family[point[i].also[k]], &point[i]);
 }

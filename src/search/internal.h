@@ -74,6 +74,7 @@ typedef struct {
   VEC(const char *) reasons; // why points are impossible, each once
   hmap reason_map;
   const char *reason; // the latest of them
+  strbuf text;        // of the latest point that is equal to another
   bounds bounds;
   works *works;
   work **measured; // in this wave
@@ -241,7 +242,8 @@ void families_find(arena *a, const search_opts *o, search_result *r);
 // What those that were passed over take at least. least: the least bound of so many, once it is measured.
 void families_bound(search *s, i64 (*least)(search *s, search_point **v, u32 n));
 // Adds ranked points to the figures.
-void families_count(const search_opts *o, search_result *r, u32 n, const search_point *point);
+void families_count(search_result *r, u32 n, const search_point *point);
+void families_of(const search_opts *o, search_result *r); // which of those that there are points are of
 void families_copy(arena *a, const search_result *from, search_result *to); // with their bounds alone
 bool families_add(search_result *to, const search_result *more); // of another part; false: they are others
 

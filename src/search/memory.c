@@ -133,10 +133,9 @@ static known_kept *kept_of(const memory_bounds *b, worker *w, const search_opts 
     if (!strategy_compare(&x->s, &of)) return x;
   known_kept *x = ZNEWN(w->a, known_kept, 1);
   x->s = of, x->next = w->kept, w->kept = x;
-  const search_point p = {.s = of};
   const u32 before = diag_count(w->c),
             nbody = func_get(planner_source(w->pl), planner_source(w->pl)->main)->body.n;
-  hybrid_opts h = search_hybrid(o, &p);
+  hybrid_opts h = search_hybrid(o, &of);
   h.k = w->k;
   arena *tmp = arena_new();
   const plan *pn = policy_hybrid(w->pl, tmp, &h);

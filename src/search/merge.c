@@ -121,7 +121,8 @@ static bool is_all(ctx *c, const search_part *first, const search_result *r) {
 static void of_best(const search_part *const *part, search_result *r, search_about *about) {
   for (u32 i = 0; i < part[0]->parts && r->nfit; i++) {
     const search_result *x = &part[i]->r;
-    if (!x->npoints || strategy_compare(&x->point[0].s, &r->point[0].s)) continue;
+    const strategy best = search_strategy(&r->point[0]);
+    if (!x->npoints || !search_is(&x->point[0], &best)) continue;
     about->batchnorm = part[i]->about.batchnorm;
     about->mfu = part[i]->about.mfu, about->layers = part[i]->about.layers;
     r->kinds = x->kinds, r->nkinds = x->nkinds, r->spread_ps = x->spread_ps;
@@ -146,7 +147,8 @@ bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, se
   put_together(a, by_part, r);
   if (!is_all(c, by_part[0], r)) return false;
   outcome_settle(a, o, r, order_make(a, r->npoints, r->point));
-  families_count(o, r, r->npoints, r->point);
+  families_of(o, r);
+  families_count(r, r->npoints, r->point);
   of_best(by_part, r, about);
   if (!r->nfit || r->one_device_ps >= r->point[0].time_ps) r->one_device_ps = 0;
   if (!r->nfit) outcome_no_plan(c, o, r, NULL, NULL);

@@ -33,6 +33,12 @@ static u32 digit_of(digit_values *d, choice_value x) {
   return d->n;
 }
 
+// Is the latest value this one, as strategies have it that are packed? A list or a file is none.
+static bool is_latest(const digit_values *d, u16 n) {
+  const choice_value *x = &d->v[d->latest];
+  return n != PACKED_MORE && x->n == n && !x->part;
+}
+
 static int by_value(const void *x, const void *y) {
   return choice_compare(*(const choice_value *)x, *(const choice_value *)y);
 }
@@ -41,7 +47,8 @@ static void list_values(point_order *o, arena *a) {
   for (u32 i = 0; i < o->n; i++)
     for (u32 k = 0; k < CHOICE_COUNT; k++) {
       digit_values *d = &o->row[k];
-      const choice_value x = o->point[i].s.of[k];
+      if (d->n && is_latest(d, o->point[i].packed.n[k])) continue;
+      const choice_value x = strategy_packed_value(&o->point[i].packed, (choice_id)k);
       if (digit_of(d, x) < d->n) continue;
       d->latest = d->n;
       *vec_push(a, d) = x;
@@ -62,9 +69,21 @@ static bool key_of(point_order *o, const strategy *s, u64 *key) {
   return true;
 }
 
+static u64 key_of_point(point_order *o, const strategy_packed *s) {
+  u64 key = 0;
+  for (u32 k = 0; k < o->nrows; k++) {
+    digit_values *d = &o->row[k];
+    if (d->n < 2) continue;
+    key = key * d->n +
+          (is_latest(d, s->n[k]) ? d->latest : digit_of(d, strategy_packed_value(s, (choice_id)k)));
+  }
+  return key;
+}
+
 // By byte, the last one first.
-static void sort_keys(point_order *o, arena *a, u64 most) {
-  keyed *to = NEWN(a, keyed, o->n + 1);
+static void sort_keys(point_order *o, u64 most) {
+  arena *tmp = arena_new();
+  keyed *own = o->v, *to = NEWN(tmp, keyed, o->n + 1);
   for (u32 shift = 0; shift < 64 && most >> shift; shift += 8) {
     u32 at[257] = {0};
     for (u32 i = 0; i < o->n; i++) at[(o->v[i].key >> shift & 255) + 1]++;
@@ -73,13 +92,21 @@ static void sort_keys(point_order *o, arena *a, u64 most) {
     keyed *from = o->v;
     o->v = to, to = from;
   }
+  if (o->v != own) memcpy(own, o->v, o->n * sizeof *own);
+  o->v = own;
+  arena_free(tmp);
+}
+
+static int compare_points(const search_point *x, const search_point *y) {
+  const strategy s = search_strategy(x), t = search_strategy(y);
+  return strategy_compare(&s, &t);
 }
 
 static void sort_equal(point_order *o, u32 from, u32 to) { // few: by insertion
   for (u32 i = from + 1; i < to; i++) {
     const keyed x = o->v[i];
     u32 k = i;
-    for (; k > from && strategy_compare(&o->point[o->v[k - 1].at].s, &o->point[x.at].s) > 0; k--)
+    for (; k > from && compare_points(&o->point[o->v[k - 1].at], &o->point[x.at]) > 0; k--)
       o->v[k] = o->v[k - 1];
     o->v[k] = x;
   }
@@ -94,11 +121,8 @@ point_order *order_make(arena *a, u32 n, const search_point *point) {
     o->nrows++;
   if (o->nrows < CHOICE_COUNT) most = UINT64_MAX;
   o->v = NEWN(a, keyed, n + 1);
-  for (u32 i = 0; i < n; i++) {
-    o->v[i].at = i;
-    key_of(o, &point[i].s, &o->v[i].key);
-  }
-  sort_keys(o, a, most);
+  for (u32 i = 0; i < n; i++) { o->v[i] = (keyed){key_of_point(o, &point[i].packed), i}; }
+  sort_keys(o, most);
   for (u32 i = 0, end; o->nrows < CHOICE_COUNT && i < n; i = end) {
     for (end = i + 1; end < n && o->v[end].key == o->v[i].key;) end++;
     sort_equal(o, i, end);
@@ -121,6 +145,6 @@ u32 order_find(const point_order *of, const strategy *s) {
       high = mid;
   }
   for (; low < of->n && of->v[low].key == key; low++)
-    if (!strategy_compare(&of->point[of->v[low].at].s, s)) return of->v[low].at;
+    if (search_is(&of->point[of->v[low].at], s)) return of->v[low].at;
   return of->n;
 }

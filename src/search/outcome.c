@@ -56,7 +56,8 @@ static int by_rank(const void *x, const void *y) {
     return a->time_ps < b->time_ps ? -1 : 1;
   }
   if (a->peak_bytes != b->peak_bytes) return a->peak_bytes < b->peak_bytes ? -1 : 1;
-  return strategy_compare(&a->s, &b->s);
+  const strategy s = search_strategy(a), t = search_strategy(b);
+  return strategy_compare(&s, &t);
 }
 
 // Does its strategy alone not tell where it comes? By by_rank these are the first.
@@ -113,18 +114,19 @@ static int by_count(const void *x, const void *y) {
 }
 
 static void count_reason(arena *a, search_result *r, const search_point *p) {
+  const strategy s = search_strategy(p);
   for (u32 i = 0; i < r->nreasons; i++) {
     search_reason *x = &r->reason[i];
     if (!alike(x->why, p->why)) continue;
     x->varies |= strcmp(x->why, p->why) != 0;
-    if (strategy_compare(&p->s, x->example) < 0) x->why = p->why, x->example = &p->s;
+    if (strategy_compare(&s, x->example) < 0) x->why = p->why, x->example = arena_dup(a, &s, sizeof s);
     x->count += p->stands;
     return;
   }
   if (r->nreasons == r->reasons_cap)
     r->reason = vec_grow(a, r->reason, r->nreasons, &r->reasons_cap, r->nreasons + 1, sizeof *r->reason);
-  r->reason[r->nreasons++] =
-      (search_reason){.count = p->stands, .why_id = p->why_id, .why = p->why, .example = &p->s};
+  r->reason[r->nreasons++] = (search_reason){
+      .count = p->stands, .why_id = p->why_id, .why = p->why, .example = arena_dup(a, &s, sizeof s)};
 }
 
 void outcome_count(arena *a, search_result *r, const search_point *p) {

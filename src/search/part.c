@@ -115,7 +115,7 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
     if (x->applied && x->state != SEARCH_BOUND_TIME)
       p->r.point[p->r.npoints++] = *x;
     else if (x->state != SEARCH_OPEN)
-      outcome_count(a, &p->r, x), families_count(o, &p->r, 1, x);
+      outcome_count(a, &p->r, x), families_count(&p->r, 1, x);
   }
   set_shared(p, a, src, m, costs, o);
   return p;
@@ -166,7 +166,8 @@ const char *const part_states[SEARCH_STATES] = {[SEARCH_IMPOSSIBLE] = "impossibl
                                                 [SEARCH_RAN] = "fits"};
 
 static void put_point(const search_point *x, strbuf *b) {
-  put_strategy(b, "strategy", &x->s);
+  const strategy s = search_strategy(x);
+  put_strategy(b, "strategy", &s);
   sb_fmt(b, ", \"bound_ps\": %lld, \"work_ps\": %lld, \"state\": \"%s\"", (long long)x->bound_ps,
          (long long)x->work_ps, part_states[x->state]);
   for (u32 k = 0; k < x->nalso; k++)

@@ -149,7 +149,8 @@ static void read_also(reader *r, const ynode *y, u32 nfamilies, search_point *p)
 
 static void read_point(reader *r, const ynode *y, u32 nfamilies, search_point *p) {
   const char *state = string(r, y, "state");
-  p->s = line(r, y, "strategy");
+  const strategy s = line(r, y, "strategy");
+  p->packed = strategy_pack(r->a, &s);
   p->applied = true, p->stands = 1;
   p->bound_ps = number(r, y, "bound_ps", 0, INT64_MAX);
   p->work_ps = number(r, y, "work_ps", 0, INT64_MAX);

@@ -2,13 +2,14 @@
 // streams of sends only, and the plan without these is kept for them.
 #include "search/internal.h"
 
-enum { KEPT = 256 };
+enum { SETS = 64, WAYS = 4, KEPT = SETS * WAYS };
 
 typedef struct {
   strategy of; // settled, without what is about order and sends
   arena *a;    // NULL: empty
   plan *pn;    // NULL: impossible
   u64 hash;
+  u64 used;
   diag_id id; // why it, or its stages, are impossible
   const char *why;
 } unordered_plan;
@@ -18,10 +19,11 @@ typedef struct {
   bool none_fit;
 } resolved; // a settled strategy, and the same with numbers in place of `auto`
 struct unordered {
-  unordered_plan v[KEPT]; // by hash
-  bool as_said;           // the latest strategy is what was said, without `auto`
-  bool none_fit;          // no cuts of it can fit
-  strategy is;            // the latest strategy, with numbers
+  unordered_plan v[KEPT]; // sets by hash
+  u64 now;
+  bool as_said;  // the latest strategy is what was said, without `auto`
+  bool none_fit; // no cuts of it can fit
+  strategy is;   // the latest strategy, with numbers
   VEC(resolved) resolved;
   hmap resolved_map;
 };
@@ -30,13 +32,25 @@ void unordered_free(unordered *x) {
   for (u32 i = 0; x && i < KEPT; i++) arena_free(x->v[i].a);
 }
 
+// Where it is, or is to be: in place of the one of its set that was used longest ago.
+static unordered_plan *slot_of(unordered *of, const strategy *s) {
+  unordered_plan *set = &of->v[strategy_hash(s) % SETS * WAYS], *oldest = set;
+  for (unordered_plan *x = set; x < set + WAYS; x++) {
+    if (x->a && !strategy_compare(&x->of, s)) return x;
+    if (x->used < oldest->used) oldest = x;
+  }
+  arena_free(oldest->a);
+  *oldest = (unordered_plan){.a = NULL};
+  return oldest;
+}
+
 static unordered_plan *find(worker *w, const hybrid_opts *h) {
   hybrid_opts own = *h;
   own.s = strategy_of_stages(&h->s);
-  unordered_plan *x = &w->plans->v[strategy_hash(&own.s) % KEPT];
-  if (x->a && !strategy_compare(&x->of, &own.s)) return x;
-  arena_free(x->a);
-  *x = (unordered_plan){.a = arena_new()};
+  unordered_plan *x = slot_of(w->plans, &own.s);
+  x->used = ++w->plans->now;
+  if (x->a) return x;
+  x->a = arena_new();
   own.s = x->of = strategy_dup(x->a, &own.s);
   const u32 before = diag_count(w->c);
   x->pn = policy_unordered(w->pl, x->a, &own);
@@ -95,7 +109,9 @@ u32 search_block(const strategy *s, const plan *pn, u32 replica, u32 stage) {
 }
 
 bool search_tries_cuts(const search *s, const search_point *p) {
-  return !p->fitted && s->o->memory_bytes >= 0 && strategy_tries_cuts(&p->s);
+  if (p->fitted || s->o->memory_bytes < 0) return false;
+  const strategy of = search_strategy(p);
+  return strategy_tries_cuts(&of);
 }
 
 bool search_none_fit(const worker *w) { return w->plans->none_fit; }
@@ -105,7 +121,8 @@ bool search_as_said(const worker *w) { return w->plans->as_said; }
 const strategy *search_resolved(const worker *w) { return &w->plans->is; }
 
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash) {
-  hybrid_opts h = search_hybrid(s->o, p);
+  const strategy said = search_strategy(p);
+  hybrid_opts h = search_hybrid(s->o, &said);
   h.no_order = true, h.files = &s->files;
   h.cuts = p->fitted ? CUTS_THAT_FIT : CUTS_TO_TRY;
   if (!w->plans) w->plans = ZNEWN(w->a, unordered, 1);

@@ -15,8 +15,8 @@
 enum { WAVE = 64, BOUNDED = 64, ALL_WAVE = 1024 };
 
 // ---- plans ------------------------------------------------------------------------------------------------
-hybrid_opts search_hybrid(const search_opts *o, const search_point *p) {
-  return (hybrid_opts){.s = p->s, .train = o->train, .optim = o->optim, .memory_bytes = o->memory_bytes};
+hybrid_opts search_hybrid(const search_opts *o, const strategy *s) {
+  return (hybrid_opts){.s = *s, .train = o->train, .optim = o->optim, .memory_bytes = o->memory_bytes};
 }
 
 static bool setup(search *s, worker *w) {
@@ -66,27 +66,30 @@ search_point *search_find(const search *s, const strategy *x) {
 }
 
 static void equals(search *s, search_point *p, const strategy *other, const char *cause) {
-  strbuf b = {.a = s->a};
-  sb_put(&b, "the same program as ");
-  strategy_print(other, &b);
-  if (cause) sb_fmt(&b, ": %s", cause);
+  strbuf *b = &s->text;
+  b->a = s->a, b->n = 0;
+  sb_put(b, "the same program as ");
+  strategy_print(other, b);
+  if (cause) sb_fmt(b, ": %s", cause);
   p->state = SEARCH_EQUAL;
-  p->why = sb_str(&b);
+  p->why = arena_strndup(s->a, b->v, b->n);
 }
 
 // ---- screening: what is no plan of its own ----------------------------------------------------------------
 // A point that was screened, and its plan.
 typedef struct {
   const search_point *p; // NULL: none
-  plan *pn;              // NULL: impossible
-  u64 hash;              // plan_hash_unordered
+  strategy s;
+  plan *pn; // NULL: impossible
+  u64 hash; // plan_hash_unordered
 } screened;
 
-static void screen_point(search *s, worker *w, arena *a, search_point *p, screened *last) {
+static void screen_point(search *s, worker *w, arena *a, search_point *p, const strategy *is,
+                         screened *last) {
   last->pn = search_plan(s, w, a, p, &last->hash);
-  if (last->pn) p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, &p->s, last->pn);
+  if (last->pn) p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, is, last->pn);
   if (search_none_fit(w)) p->fitted = true;
-  last->p = search_as_said(w) ? p : NULL;
+  last->p = search_as_said(w) ? p : NULL, last->s = *is;
   if (last->pn) {
     p->plan = plan_hash_ordered(w->c, last->pn, last->hash);
   } else {
@@ -96,11 +99,10 @@ static void screen_point(search *s, worker *w, arena *a, search_point *p, screen
 }
 
 // Only the streams of its sends are others.
-static void screen_as(worker *w, search_point *p, screened *last) {
+static void screen_as(worker *w, search_point *p, const strategy *is, screened *last) {
   if (last->pn) {
-    policy_sums(w->c, last->pn, &p->s);
-    if (strategy_most(&p->s, CHOICE_pp) > 1)
-      policy_sends(w->c, last->pn, &p->s), plan_drop_ways(w->pl, last->pn);
+    policy_sums(w->c, last->pn, is);
+    if (strategy_most(is, CHOICE_pp) > 1) policy_sends(w->c, last->pn, is), plan_drop_ways(w->pl, last->pn);
     p->plan = plan_hash_ordered(w->c, last->pn, last->hash), p->bound_bytes = last->p->bound_bytes;
   } else {
     impossible(p, last->p->why, last->p->why_id);
@@ -119,21 +121,21 @@ static void screen_job(void *arg, u32 part, int thread) {
   for (u32 i = part * SCREENED; i < MIN(s->r->npoints, (part + 1) * SCREENED); i++) {
     search_point *p = &s->r->point[i];
     if (p->state != SEARCH_OPEN) continue;
-    if (last.p && strategy_same_but(&last.p->s, &p->s, CHOICES_OF_SENDS)) {
-      screen_as(w, p, &last);
+    const strategy is = search_strategy(p);
+    if (last.p && strategy_same_but(&last.s, &is, CHOICES_OF_SENDS)) {
+      screen_as(w, p, &is, &last);
       continue;
     }
     arena_release(a, mark);
-    screen_point(s, w, a, p, &last);
+    screen_point(s, w, a, p, &is, &last);
   }
   arena_free(a);
 }
 
 // How many rows are not at their defaults.
-static u32 said_by(const strategy *s) {
-  const strategy *dflt = strategy_defaults();
+static u32 said_by(const strategy_packed *s, const strategy_packed *dflt) {
   u32 n = 0;
-  for (u32 k = 0; k < CHOICE_COUNT; k++) n += s->of[k].n != dflt->of[k].n || s->of[k].part;
+  for (u32 k = 0; k < CHOICE_COUNT; k++) n += s->n[k] != dflt->n[k];
   return n;
 }
 
@@ -143,12 +145,13 @@ typedef struct {
 } candidate;
 
 // Open points, those that say the least first; of those, by index.
-static u32 candidates(const search *s, candidate *v) {
+static u32 candidates(const search *s, arena *tmp, candidate *v) {
   const search_result *r = s->r;
   u32 n = 0, at[CHOICE_COUNT + 2] = {0};
-  u8 *said = NEWN(s->a, u8, r->npoints + 1);
+  u8 *said = NEWN(tmp, u8, r->npoints + 1);
+  const strategy_packed dflt = strategy_pack(tmp, strategy_defaults());
   for (u32 i = 0; i < r->npoints; i++)
-    if (r->point[i].state == SEARCH_OPEN) n++, at[(said[i] = (u8)said_by(&r->point[i].s)) + 1]++;
+    if (r->point[i].state == SEARCH_OPEN) n++, at[(said[i] = (u8)said_by(&r->point[i].packed, &dflt)) + 1]++;
   for (u32 k = 1; k < COUNT_OF(at); k++) at[k] += at[k - 1];
   for (u32 i = 0; i < r->npoints; i++)
     if (r->point[i].state == SEARCH_OPEN) v[at[said[i]]++] = (candidate){r->point[i].plan, i};
@@ -158,26 +161,29 @@ static u32 candidates(const search *s, candidate *v) {
 // Of points with the same plan the one that says the least stays.
 static void find_equal(search *s) {
   hmap by_plan = {0};
-  candidate *v = NEWN(s->a, candidate, s->r->npoints + 1);
-  const u32 n = candidates(s, v);
+  arena *tmp = arena_new();
+  candidate *v = NEWN(tmp, candidate, s->r->npoints + 1);
+  const u32 n = candidates(s, tmp, v);
   const bool states = memory_has_states(s->bounds.memory);
   for (u32 i = 0; i < n; i++) {
     search_point *p = &s->r->point[v[i].index];
     u32 first = 0, it = 0;
     if (hmap_next(&by_plan, v[i].plan, &it, &first)) {
-      equals(s, p, &s->r->point[first].s, NULL);
+      const strategy same = search_strategy(&s->r->point[first]);
+      equals(s, p, &same, NULL);
       p->same_as = first + 1;
       continue;
     }
-    hmap_add(s->a, &by_plan, v[i].plan, v[i].index);
-    if (states || p->s.zero.n != 1) continue;
-    strategy less = p->s;
+    hmap_add(tmp, &by_plan, v[i].plan, v[i].index);
+    if (states || search_value(p, CHOICE_zero).n != 1) continue;
+    strategy less = search_strategy(p);
     less.zero.n = 0;
     const search_point *same = search_find(s, &less);
     if (!same) continue;
     equals(s, p, &less, "the optimizer has no states");
     p->same_as = (u32)(same - s->r->point) + 1;
   }
+  arena_free(tmp);
 }
 
 static void screen(search *s, int threads) {
@@ -231,8 +237,10 @@ static int by_bound(const void *x, const void *y) {
 static int by_shape(const void *x, const void *y) {
   const search_point *a = *(search_point *const *)x, *b = *(search_point *const *)y;
   static const choice_id rows[] = {CHOICE_pp, CHOICE_mb, CHOICE_v};
-  for (u32 k = 0; k < COUNT_OF(rows); k++)
-    if (a->s.of[rows[k]].n != b->s.of[rows[k]].n) return a->s.of[rows[k]].n < b->s.of[rows[k]].n ? -1 : 1;
+  for (u32 k = 0; k < COUNT_OF(rows); k++) {
+    const u32 m = search_value(a, rows[k]).n, n = search_value(b, rows[k]).n;
+    if (m != n) return m < n ? -1 : 1;
+  }
   return a < b ? -1 : a > b;
 }
 
@@ -283,9 +291,9 @@ static void end_point(search *s, search_point *p) {
     keep_reason(s, p);
     return;
   }
-  strategy less = p->s;
+  strategy less = search_strategy(p);
   less.zero.n = p->same_zero;
-  equals(s, p, &less, arena_printf(s->a, "no other tensor is large enough to shard %u ways", p->s.dp.n));
+  equals(s, p, &less, arena_printf(s->a, "no other tensor is large enough to shard %u ways", less.dp.n));
 }
 
 // The number of the point's limit. A new one is to be worked out.
@@ -301,7 +309,8 @@ static u32 limit_of(search *s, const search_point *p) {
 
 static u32 add_measured(search *s, u32 n, const search_point *p) {
   work *v[WORKS_MOST];
-  for (u32 m = works_of(s->works, &p->s, v); m-- > 0;) {
+  const strategy of = search_strategy(p);
+  for (u32 m = works_of(s->works, &of, v); m-- > 0;) {
     u32 j = 0;
     while (j < n && s->measured[j] != v[m]) j++;
     if (j == n && !work_known(v[m])) s->measured[n++] = v[m];
@@ -413,7 +422,8 @@ static u64 fingerprint(const search_result *r) {
   u64 h = 0;
   for (u32 i = 0; i < r->npoints; i++) {
     const search_point *p = &r->point[i];
-    h = hash_step(hash_step(h, strategy_hash(&p->s)), p->plan);
+    const strategy of = search_strategy(p);
+    h = hash_step(hash_step(h, strategy_hash(&of)), p->plan);
     h = hash_step(hash_step(h, (u64)p->state), p->why ? hash_bytes(p->why, strlen(p->why), 0) : 0);
     h = hash_step(hash_step(h, (u64)p->bound_ps), (u64)p->bound_bytes);
   }
@@ -451,8 +461,9 @@ static u32 deal(search *s, search_point **all) {
 static i64 one_device(search *s) {
   const search_result *r = s->r;
   const i64 best = r->nfit ? r->point[0].time_ps : INT64_MAX;
-  search_point p = {.s = strategy_default()};
-  p.s.skip.n = s->within.first;
+  strategy one = strategy_default();
+  one.skip.n = s->within.first;
+  search_point p = {.packed = strategy_pack(s->a, &one)};
   bound(&s->bounds, &p);
   if (s->ranks == 1 || s->o->part > 1 || (!r->nfit && !s->o->parts) || p.bound_ps >= best) return 0;
   search_evaluate(s, &s->w[0], &(search_point *){&p}, 1);
@@ -467,7 +478,7 @@ static void confirm(search *s) {
   const search_point *p = &s->r->point[0];
   const char *wrong = whole_differs(s->w[0].pl, s->w[0].k, s->a, s->o, p, s);
   if (!wrong) return;
-  fprintf(stderr, "heddle: the program of %s: %s\n", strategy_str(s->a, &p->s), wrong);
+  fprintf(stderr, "heddle: the program of %s: %s\n", search_str(s->a, p), wrong);
   assert(!"the winner of a search is what its program is");
 }
 
@@ -489,7 +500,9 @@ static void fit_equal(search *s, int threads) {
     search_point *p = &r->point[i];
     const search_point *as = p->state == SEARCH_EQUAL && p->same_as ? &r->point[p->same_as - 1] : NULL;
     if (!as || (as->state != SEARCH_OVER_MEMORY && as->state != SEARCH_BOUND_MEMORY)) continue;
-    if (!search_tries_cuts(s, p) || strategy_tries_cuts(&as->s)) continue;
+    if (!search_tries_cuts(s, p)) continue;
+    const strategy other = search_strategy(as);
+    if (strategy_tries_cuts(&other)) continue;
     p->state = SEARCH_OPEN, p->fitted = true, p->same_as = 0, p->why = NULL;
     bound(&s->bounds, p);
     v[n++] = p;
@@ -515,7 +528,7 @@ static void run(search *s, int threads) {
   families_find(s->a, s->o, r);
   families_bound(s, least_bound);
   outcome_settle(s->a, s->o, r, s->order);
-  families_count(s->o, r, r->npoints, r->point);
+  families_count(r, r->npoints, r->point);
   r->one_device_ps = one_device(s);
   confirm(s);
 }
@@ -557,7 +570,7 @@ static void find_even(search *s, int threads) {
     any = space_make(c, a, s->src, s->m, &o, s->ranks, &even, &e.files);
   }
   if (any) run(&e, threads);
-  if (even.nfit) r->even_ps = even.point[0].time_ps, r->even = strategy_str(s->a, &even.point[0].s);
+  if (even.nfit) r->even_ps = even.point[0].time_ps, r->even = search_str(s->a, &even.point[0]);
   ctx_free(c);
   arena_free(a);
 }
@@ -577,8 +590,7 @@ static const char *hint_of(search *s) {
   if (!r->nreasons || r->least_bytes ||
       (r->space > 1 && (r->nreasons > 1 || (r->reason[0].varies && r->reason[0].why_id != E_STRATEGY))))
     return NULL;
-  const search_point p = {.s = *r->reason[0].example};
-  hybrid_opts h = search_hybrid(s->o, &p);
+  hybrid_opts h = search_hybrid(s->o, r->reason[0].example);
   arena *tmp = arena_new();
   const char *hint = NULL;
   h.k = w->k, h.no_order = true, h.files = &s->files;

@@ -47,12 +47,15 @@ typedef enum {
   SEARCH_RAN,          // simulated, and it fits
   SEARCH_STATES
 } search_state;
+enum { SEARCH_FAMILIES = 2 }; // choices whose values have families
 typedef struct {
-  strategy s;
+  strategy_packed packed; // search_strategy
   search_state state;
-  u32 stands;   // for so many strategies, of which it is the first: all impossible for its reason; else 1
-  bool applied; // its plan was applied: the state is of step 3 or 4
-  bool fitted;  // its first cuts (CUTS_TO_TRY) are too large, so it stands for those that fit
+  u32 stands;      // for so many strategies, of which it is the first: all impossible for its reason; else 1
+  bool applied;    // its plan was applied: the state is of step 3 or 4
+  bool fitted;     // its first cuts (CUTS_TO_TRY) are too large, so it stands for those that fit
+  bool bound_work; // bound_ps is that of the busiest place, measured; else of products at the best rate
+  u64 plan;        // plan_hash; 0 where there is none
   i64 time_ps, peak_bytes; // per step; peak of the fullest rank. 0 where the plan was not simulated
   i64 host_bytes,
       host_usable; // too large of host memory alone: what the node that lacks most needs, and has; else 0
@@ -60,18 +63,29 @@ typedef struct {
   i64 bound_ps, bound_bytes; // lower bounds
   i64 products_ps; // lower bound on time of products at the best rate alone, which is all that is known of every point
   i64 bound_fill_ps; // of bound_ps, to fill and drain the pipeline; the rest is work
-  bool bound_work;   // that of the busiest place, measured; else products at the best rate
   i64 work_ps; // bound_ps as it was before the point was applied, which may raise it; 0: it was not measured
   double utilisation, bubble,
       comm; // of one step alone, mean over ranks: computing; neither; communication that holds up computing
-  u64 plan; // plan_hash; 0 where there is none
   u32 same_as; // number from 1 of the point that has its plan, until points are ranked; 0: it is the first that has it
-  u32 nalso; // families (below) of points with its plan that it is not of
+  u16 family[SEARCH_FAMILIES]; // (below) that it is of, numbers from 1; 0: none
+  u32 nalso;                   // families (below) of points with its plan that it is not of
   const u32 *also;
-  u32 same_zero;   // the level of ZeRO that is the same program; its own if there is none lower
   const char *why; // of those that are impossible or equal to another: the reason; in `a`
   u16 why_id;      // its diagnostic, where this part of the search found it
+  u8 same_zero;    // the level of ZeRO that is the same program; its own if there is none lower
 } search_point;
+static inline strategy search_strategy(const search_point *p) { return strategy_unpack(&p->packed); }
+static inline choice_value search_value(const search_point *p, choice_id id) {
+  return strategy_packed_value(&p->packed, id);
+}
+static inline bool search_is(const search_point *p, const strategy *s) {
+  const strategy own = search_strategy(p);
+  return !strategy_compare(&own, s);
+}
+static inline const char *search_str(arena *a, const search_point *p) {
+  const strategy s = search_strategy(p);
+  return strategy_str(a, &s);
+}
 // Impossible points whose reasons differ in numbers only.
 typedef struct {
   u32 count;
@@ -85,8 +99,9 @@ typedef struct {
   choice_id of;
   bool applies; // false: those in which it cannot be chosen
   choice_value value;
-  u32 fit, large, slow;  // programs: simulated, and they fit; too large; too slow, by their bounds
-  const strategy *best;  // the fastest that was simulated and fits, maybe said by another value; NULL: none
+  u32 fit, large, slow; // programs: simulated, and they fit; too large; too slow, by their bounds
+  const search_point
+      *best;             // the fastest that was simulated and fits, maybe said by another value; NULL: none
   i64 time_ps, alone_ps; // of it, as of a point
   i64 bound_ps;          // none of the slow ones takes less, nor less than last_ps; 0: there are none
 } search_family;
@@ -232,6 +247,6 @@ typedef struct {
 bool search_auto_run(planner *pl, arena *a, const machine *m, const cost_opts *costs, const search_opts *o,
                      const auto_opts *how, search_auto *r);
 
-// The options of policy_hybrid that a point stands for.
-hybrid_opts search_hybrid(const search_opts *o, const search_point *p);
+// The options of policy_hybrid that a strategy of the search stands for.
+hybrid_opts search_hybrid(const search_opts *o, const strategy *s);
 #endif

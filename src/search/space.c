@@ -7,9 +7,17 @@
 
 enum { POINTS_MOST = 1 << 21, SPACE_MOST = 1 << 24, MICRO_MOST = 128 };
 
+// Strategies with the same rows up to `group`: how many where none is possible, else 0; the first, and why.
+typedef struct {
+  strategy_packed first;
+  const char *why;
+  u32 stands;
+  u16 why_id;
+} order_group;
+
 typedef struct {
   ctx *c;
-  arena *a;
+  arena *a, *tmp; // tmp: for groups
   const search_opts *o;
   const machine *on;
   u32 ranks, layers;       // layers: calls of main
@@ -19,11 +27,13 @@ typedef struct {
   bool mixed;              // devices of several kinds
   bool counting;           // how many points there are, for one array of all
   u32 count;
-  u32 space;      // strategies so far
-  bool below;     // rows that only order tasks are said
-  bool alike;     // ... and so that no strategy with them is possible:
-  u32 alike_from; // those that `space` counted from here on,
-  strategy first; // and the first of them
+  u32 space;               // strategies so far
+  bool below;              // rows that only order tasks are said
+  bool alike;              // ... and so that no strategy with them is possible:
+  u32 alike_from;          // those that `space` counted from here on,
+  strategy first;          // and the first of them
+  VEC(order_group) groups; // as they were counted
+  u32 group;               // the next one
   VEC(search_point) v;
   const char *why;          // the latest reason
   u64 used[CHOICE_COUNT];   // which values that were said are in a point
@@ -35,21 +45,22 @@ static bool pow2(u32 x) { return (x & (x - 1)) == 0; }
 
 // ---- one point ----------------------------------------------------------------------------------------
 // The first diagnostic since `before` is the reason; often it is that of the point before.
-static void impossible(points *sp, search_point *p, u32 before) {
+static const char *reason(points *sp, u32 before, u16 *id) {
   const diag_item d = diag_get(sp->c, before);
+  *id = (u16)d.id;
   if (!sp->why || strcmp(sp->why, d.message)) sp->why = arena_strdup(sp->a, d.message);
-  p->state = SEARCH_IMPOSSIBLE;
-  p->why = sp->why, p->why_id = (u16)d.id;
+  return sp->why;
 }
 
 static bool settle(const points *sp, strategy *s) {
   return strategy_settle(sp->c, &sp->o->space, sp->o->batch, sp->o->train, s);
 }
 
-static search_point *new_point(points *sp, const strategy *s, u32 stands) {
+// why: it is impossible.
+static void new_point(points *sp, strategy_packed s, u32 stands, const char *why, u16 why_id) {
   search_point *p = vec_push(sp->a, &sp->v);
-  *p = (search_point){.s = *s, .stands = stands};
-  return p;
+  *p = (search_point){.packed = s, .stands = stands, .why = why, .why_id = why_id};
+  if (why) p->state = SEARCH_IMPOSSIBLE;
 }
 
 static void count_point(points *sp) {
@@ -57,19 +68,28 @@ static void count_point(points *sp) {
   sp->count += !sp->full;
 }
 
+// Of strategies that are the same up to `group`.
+static bool comes_before(const strategy *x, const strategy *y) {
+  int order = 0;
+  for (u32 i = CHOICE_group + 1; i < CHOICE_COUNT && !order; i++) order = choice_compare(x->of[i], y->of[i]);
+  return order < 0;
+}
+
 static void add_point(points *sp, const strategy *s) {
   if (sp->space++ == SPACE_MOST) sp->full = true;
   if (sp->alike) {
-    if (sp->space == sp->alike_from + 1 || strategy_compare(s, &sp->first) < 0) sp->first = *s;
+    if (sp->space == sp->alike_from + 1 || comes_before(s, &sp->first)) sp->first = *s;
     return;
   }
   if (sp->counting) {
     count_point(sp);
     return;
   }
-  search_point *p = new_point(sp, s, 1);
+  strategy own = *s;
   const u32 before = diag_count(sp->c);
-  if (!settle(sp, &p->s)) impossible(sp, p, before);
+  u16 id = 0;
+  const char *why = settle(sp, &own) ? NULL : reason(sp, before, &id);
+  new_point(sp, strategy_pack(sp->a, &own), 1, why, id);
   diag_truncate(sp->c, before);
 }
 
@@ -101,19 +121,32 @@ static bool can_be_ordered(const points *sp, const strategy *s) {
 }
 
 // Every strategy with these rows up to `group`. Where none is possible the first of them stands for all.
-static void below_order(points *sp, u32 row, strategy *s) {
+static void count_below_order(points *sp, u32 row, strategy *s) {
   const u32 before = diag_count(sp->c), had = sp->space;
-  sp->below = true, sp->alike_from = had;
-  sp->alike = !can_be_ordered(sp, s);
+  order_group g = {.stands = 0};
+  sp->alike_from = had, sp->alike = !can_be_ordered(sp, s);
   next(sp, row, s);
-  if (sp->alike && sp->counting && sp->space > had) count_point(sp);
-  if (sp->alike && !sp->counting && sp->space > had) {
-    search_point *p = new_point(sp, &sp->first, sp->space - had);
-    settle(sp, &p->s);
-    impossible(sp, p, before);
+  if (sp->alike && sp->space > had) {
+    count_point(sp);
+    settle(sp, &sp->first);
+    g.first = strategy_pack(sp->a, &sp->first), g.stands = sp->space - had;
+    g.why = reason(sp, before, &g.why_id);
   }
+  *vec_push(sp->tmp, &sp->groups) = g;
   diag_truncate(sp->c, before);
-  sp->below = sp->alike = false;
+  sp->alike = false;
+}
+
+static void below_order(points *sp, u32 row, strategy *s) {
+  const order_group *g = sp->counting ? NULL : &sp->groups.v[sp->group++];
+  sp->below = true;
+  if (!g)
+    count_below_order(sp, row, s);
+  else if (g->stands)
+    sp->space += g->stands, new_point(sp, g->first, g->stands, g->why, g->why_id);
+  else
+    next(sp, row, s);
+  sp->below = false;
 }
 
 // ---- every value of a row -----------------------------------------------------------------------------
@@ -275,6 +308,7 @@ static bool searched(const points *sp, choice_id id) {
 
 // A value that was said, as it can be here: without the words that cannot be chosen, with those of them that are default.
 static choice_value can_be(const points *sp, choice_id id, choice_value x, const strategy *s) {
+  if (!choice_get(id)->where) return x;
   strategy own = *s;
   own.of[id] = x;
   return choice_settled(id, &own, sp->o->train);
@@ -656,10 +690,12 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
   if (o->space.of[CHOICE_coshard].all) sp.heads = common_heads(src);
   if (!policy_schedule_files(c, a, &own.space, files)) return false;
   if (!windows_fit(&sp, on, ranks)) return false;
+  sp.tmp = arena_new();
   sp.counting = true, all_windows(&sp, on, ranks), sp.counting = false;
   vec_reserve(a, &sp.v, sp.count);
   sp.space = 0;
   if (!sp.full) all_windows(&sp, on, ranks);
+  arena_free(sp.tmp);
   r->space = sp.space, r->npoints = sp.v.n, r->point = sp.v.v;
   r->most_microbatches = sp.most_micro, r->no_replicas = sp.no_replicas;
   if (sp.full) {

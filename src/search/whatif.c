@@ -11,7 +11,7 @@ static void again(ctx *c, arena *keep, const prog *src, const machine *m, const 
   one.ranks = o->ranks ? out->ranks : 0; // 0: all, or without slow ones
   out->found = search_run(c, a, src, m, costs, &one, &r);
   if (out->found) {
-    out->s = r.point[0].s;
+    out->s = search_strategy(&r.point[0]);
     out->time_ps = r.point[0].time_ps, out->alone_ps = r.point[0].alone_ps;
     out->peak_bytes = r.point[0].peak_bytes;
   }
@@ -25,7 +25,7 @@ static void again(ctx *c, arena *keep, const prog *src, const machine *m, const 
 static void keep_if_faster(const search_result *r, search_what_if *out) {
   const search_point *was = &r->point[0];
   if (!r->nfit || !out->found || out->time_ps <= was->time_ps) return;
-  out->s = was->s, out->time_ps = was->time_ps, out->alone_ps = was->alone_ps,
+  out->s = search_strategy(was), out->time_ps = was->time_ps, out->alone_ps = was->alone_ps,
   out->peak_bytes = was->peak_bytes;
 }
 

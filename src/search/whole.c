@@ -23,7 +23,8 @@ void whole_free(whole_answer *x) {
 const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p,
                           search *told) {
   const sim_opts so = {.mode = SIM_FOLDED, .bytes = o->bytes, .peak_only = true, .steady = search_steady(o)};
-  hybrid_opts h = search_hybrid(o, p);
+  const strategy s = search_strategy(p);
+  hybrid_opts h = search_hybrid(o, &s);
   h.k = k;
   ctx *c = planner_source(pl)->c;
   const u32 before = diag_count(c);

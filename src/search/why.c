@@ -10,8 +10,7 @@ void search_look_at(arena *a, const prog *src, const machine *m, const cost_opts
                     const strategy *s, search_look *out) {
   const sim_opts so = {
       .mode = SIM_FOLDED, .bytes = o->bytes, .critical = true, .split = true, .steady = search_steady(o)};
-  const search_point point = {.s = *s};
-  hybrid_opts h = search_hybrid(o, &point);
+  hybrid_opts h = search_hybrid(o, s);
   ctx *c = ctx_new();
   arena *own = arena_new();
   prog *p = prog_clone(src, c);
@@ -74,8 +73,9 @@ static const search_point *nearest(const search_result *r) {
 }
 
 static void find_known(const search_result *r, search_why *out) {
+  const strategy of = search_strategy(out->point);
   for (u32 i = 0; i < r->npoints; i++) {
-    if (strategy_compare(&r->point[i].s, &out->point->s)) continue;
+    if (!search_is(&r->point[i], &of)) continue;
     out->known = &r->point[i];
     if (i < r->nfit) out->rank = i + 1;
   }
@@ -114,14 +114,15 @@ static const search_point *contradiction(arena *a, const prog *src, const machin
   if (r->npoints) {
     bool lacks = false;
     p = NEW(a, search_point);
-    *p = (search_point){.s = nearest(r)->s, .state = SEARCH_IMPOSSIBLE, .stands = 1};
+    strategy s = search_strategy(nearest(r));
     for (u32 i = 0; i < CHOICE_COUNT; i++) {
       const choice_id id = (choice_id)i;
       bool has = less.space.of[i].said || !all.of[i].n;
-      for (u32 k = 0; k < all.of[i].n && !has; k++) has = choice_same(all.of[i].v[k], p->s.of[i]);
+      for (u32 k = 0; k < all.of[i].n && !has; k++) has = choice_same(all.of[i].v[k], s.of[i]);
       if (has) continue;
-      p->s.of[i] = all.of[i].v[0], lacks = lacks || !choice_applies(id, &p->s, o->train);
+      s.of[i] = all.of[i].v[0], lacks = lacks || !choice_applies(id, &s, o->train);
     }
+    *p = (search_point){.packed = strategy_pack(a, &s), .state = SEARCH_IMPOSSIBLE, .stands = 1};
     *r = (search_result){.space = 1, .npoints = 1, .point = p, .batch = r->batch};
     r->count[SEARCH_IMPOSSIBLE] = 1;
     if (!lacks) p = NULL;
@@ -151,7 +152,8 @@ bool search_why_not(ctx *c, arena *a, const prog *src, const machine *m, const c
   }
   if (!out->point) out->point = nearest(&out->agree);
   find_known(r, out);
-  search_look_at(a, src, m, costs, o, &r->point[0].s, &out->winner);
-  search_look_at(a, src, m, costs, o, &out->point->s, &out->asked);
+  const strategy best = search_strategy(&r->point[0]), asked = search_strategy(out->point);
+  search_look_at(a, src, m, costs, o, &best, &out->winner);
+  search_look_at(a, src, m, costs, o, &asked, &out->asked);
   return true;
 }

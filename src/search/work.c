@@ -304,9 +304,8 @@ void work_measure(works *x, worker *w, work *v) {
   if (v->tried) return;
   v->tried = true;
   arena *tmp = arena_new();
-  const search_point p = {.s = v->of};
   const u32 before = diag_count(w->c);
-  hybrid_opts h = search_hybrid(x->s->o, &p);
+  hybrid_opts h = search_hybrid(x->s->o, &v->of);
   sim_busy *busy = ZNEWN(tmp, sim_busy, x->nbody + 1);
   u32 *ranks = x->mixed && v->kind != ON_GROUP ? NEWN(tmp, u32, v->of.tp.n) : NULL;
   const rank_window in = x->s->within;
@@ -630,10 +629,10 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) 
   arena *tmp = arena_new();
   const plan *pn = m->n ? search_plan(s, w, tmp, p, NULL) : NULL;
   double most = 0, fill = 0;
-  if (pn && p->s.replicas.nparts) {
+  if (pn && m->s->replicas.nparts) {
     bound_make_up(m, s, w, tmp, pn, &most, &fill);
   } else if (pn) {
-    m->micro = p->s.mb.n;
+    m->micro = m->s->mb.n;
     bound_places_of(m, s, w, tmp, pn, &most, &fill);
   }
   of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;
@@ -650,12 +649,15 @@ static u32 row_form(const strategy *s) {
 
 // Of devices of several kinds `auto` may have asked for the order.
 bool work_alike(const works *x, const search_point *p, const search_point *q) {
-  return p == q || (!x->mixed && row_form(&p->s) == row_form(&q->s) &&
-                    strategy_same_but(&p->s, &q->s, CHOICES_OF_LINE));
+  if (p == q || x->mixed) return p == q;
+  const strategy s = search_strategy(p), t = search_strategy(q);
+  return row_form(&s) == row_form(&t) && strategy_same_but(&s, &t, CHOICES_OF_LINE);
 }
 
 u64 work_key(const works *x, const search_point *p) {
-  return x->mixed ? p->plan : hash_u64(strategy_hash_but(&p->s, CHOICES_OF_LINE), row_form(&p->s));
+  if (x->mixed) return p->plan;
+  const strategy s = search_strategy(p);
+  return hash_u64(strategy_hash_but(&s, CHOICES_OF_LINE), row_form(&s));
 }
 
 // What a place of an interlaced pipeline does besides, in ps of a rank for one microbatch: parts of what lies on all
@@ -678,8 +680,9 @@ static double wide_between(const wide_work *x, u32 q, u32 micro) {
 
 void work_bound(works *x, const search *s, worker *w, limit *of) {
   const search_point *p = of->of;
-  measure m = {.x = x, .s = &p->s, .splits = bound_splits(&s->bounds, &p->s)};
-  m.n = find_works(x, &p->s, false, m.v);
+  const strategy strategy_is = search_strategy(p), *is = &strategy_is;
+  measure m = {.x = x, .s = is, .splits = bound_splits(&s->bounds, is)};
+  m.n = find_works(x, is, false, m.v);
   if (x->mixed) {
     work_bound_mixed(&m, s, w, of);
     return;
@@ -688,7 +691,7 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
     if (!m.v[k]->known) return;
   arena *tmp = arena_new();
   const plan *pn = m.n ? search_plan(s, w, tmp, p, NULL) : NULL;
-  const u32 places = p->s.pp.n, replicas = bound_form(&p->s);                 // 0: nothing was measured
+  const u32 places = is->pp.n, replicas = bound_form(is);                     // 0: nothing was measured
   bool *met = ZNEWN(tmp, bool, (replicas + 1) * places);                      // by replica, then all
   double *takes = ZNEWN(tmp, double, places), before = 0, most = 0, fill = 0; // takes: for one microbatch
   double *passed = ZNEWN(tmp, double, places); // until a microbatch has come to the place, there and back
@@ -696,9 +699,9 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
   sync_bytes *bytes =
       ZNEWN(tmp, sync_bytes, places); // of gradients; 0 where their sum is in what was measured
   sync_time *synced = ZNEWN(tmp, sync_time, places);
-  m.tensor = lies_alike(s->m, p->s.tp.n), m.data = m.tensor && lies_alike(s->m, p->s.dp.n * p->s.tp.n);
+  m.tensor = lies_alike(s->m, is->tp.n), m.data = m.tensor && lies_alike(s->m, is->dp.n * is->tp.n);
   m.several = pn && pn->nsegments > 1;
-  const bool fills = bound_fills(&s->bounds, &p->s), interlaced = policy_is_interlaced(&p->s);
+  const bool fills = bound_fills(&s->bounds, is), interlaced = policy_is_interlaced(is);
   wide_work wide = {0};
   for (u32 k = 0; pn && k < pn->nsegments; k++) {
     const plan_segment *seg = &pn->segments[k];
@@ -710,21 +713,21 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
       if (begins_at(met, places, replicas, r, at, &passed[at], before) && before > 0)
         early[at] = MAX(early[at], ahead(&m, from, to));
       takes[at] += work_in(&m, from, to) / replicas;
-      if (x->sync && (m.n == 1 || !m.data) && p->s.mb.n > 1 && replicas == 1)
-        sync_add(x->sync, from, to, p->s.dp.n, p->s.tp.n, &bytes[at]);
+      if (x->sync && (m.n == 1 || !m.data) && is->mb.n > 1 && replicas == 1)
+        sync_add(x->sync, from, to, is->dp.n, is->tp.n, &bytes[at]);
     }
     if (fills && k + 1 < pn->nsegments && (!interlaced || seg->on.nfix)) before += passing(&m, from, to);
   }
   for (u32 q = 0; q < places; q++) passed[q] = MAX(passed[q] - early[q], 0);
-  const u32 dp = p->s.dp.n, tp = p->s.tp.n;
+  const u32 dp = is->dp.n, tp = is->tp.n;
   for (u32 q = 0; pn && q < places; q++) {
-    const double own = p->s.mb.n * takes[q], t = own + p->s.mb.n * (wide.last + wide.outer),
-                 filled = own + wide_between(&wide, q, p->s.mb.n) + passed[q];
+    const double own = is->mb.n * takes[q], t = own + is->mb.n * (wide.last + wide.outer),
+                 filled = own + wide_between(&wide, q, is->mb.n) + passed[q];
     if (filled > most) most = filled, fill = passed[q];
     u32 j = 0; // of places that lie alike the gradients of one are summed as those of another
     while (j < q && !(m.data && bytes[j].all == bytes[q].all)) j++;
-    synced[q] = j < q ? synced[j] : sync_ps(w, tmp, p->s.skip.n + q * dp * tp, &p->s, &bytes[q]);
-    const double all = t + p->s.mb.n * synced[q].micro + synced[q].step;
+    synced[q] = j < q ? synced[j] : sync_ps(w, tmp, is->skip.n + q * dp * tp, is, &bytes[q]);
+    const double all = t + is->mb.n * synced[q].micro + synced[q].step;
     if (all > most) most = all, fill = 0;
   }
   of->ps = most * 0.999999, of->fill_ps = fill * 0.999999;

@@ -68,16 +68,17 @@ static void again(const search_opts *o, const prog *src, const char *machine_is,
   ctx *c = ctx_new();
   arena *a = ctx_arena(c);
   search_look x;
-  const char *line = strategy_str(a, &p->s);
+  const strategy is = search_strategy(p);
+  const char *line = strategy_str(a, &is);
   prog *copy = prog_clone(src, c);
-  search_look_at(a, copy, machine_on(c, a, machine_is), &costs, o, &p->s, &x);
+  search_look_at(a, copy, machine_on(c, a, machine_is), &costs, o, &is, &x);
   CHECK_MSG(x.ran && x.r.makespan_ps == p->alone_ps && x.r.peak_bytes == p->peak_bytes,
             "%s: %s takes %lld ps and %lld bytes beside others, %lld and %lld by itself\n%s", which, line,
             (long long)p->alone_ps, (long long)p->peak_bytes, (long long)x.r.makespan_ps,
             (long long)x.r.peak_bytes, machine_is);
-  plans++, with_layers += choice_is(CHOICE_layers, p->s.layers, "auto");
-  with_data += choice_is(CHOICE_dp_shares, p->s.dp_shares, "auto");
-  with_tensor += choice_is(CHOICE_tp_shares, p->s.tp_shares, "auto");
+  plans++, with_layers += choice_is(CHOICE_layers, is.layers, "auto");
+  with_data += choice_is(CHOICE_dp_shares, is.dp_shares, "auto");
+  with_tensor += choice_is(CHOICE_tp_shares, is.tp_shares, "auto");
   prog_free(copy);
   ctx_free(c);
 }
@@ -112,7 +113,8 @@ static void search(u64 seed) {
     u32 left = AGAIN;
     for (u32 k = 0; k < 4 * AGAIN && left && r.nfit; k++) {
       const search_point *p = &r.point[pick(&rng, r.nfit)];
-      if (asks(&p->s)) again(&o, src, machine_is, p, which), left--;
+      const strategy is = search_strategy(p);
+      if (asks(&is)) again(&o, src, machine_is, p, which), left--;
     }
   } else if (getenv("SEED"))
     printf("%s", diag_render(c, a));

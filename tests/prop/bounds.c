@@ -217,7 +217,8 @@ TEST(bounds_know_what_tensor_groups_send) {
     REQUIRE(m);
     if (m->nranks > 2 && search(c, &x, on, m->nranks, upto(&rng, 4) > 0, line, &r)) {
       CHECK_MSG(!r.bound_failed, "seed %u: %s, %s", seed, on, line);
-      for (u32 i = 0; i < r.nfit; i++) plans += r.point[i].bound_work && r.point[i].s.tp.n > 4;
+      for (u32 i = 0; i < r.nfit; i++)
+        plans += r.point[i].bound_work && search_value(&r.point[i], CHOICE_tp).n > 4;
     }
     ctx_free(c);
   }
@@ -239,7 +240,8 @@ TEST(bounds_rule_out_tensor_groups_over_slow_links) {
   u32 wide = 0, made = 0;
   for (u32 i = 0; i < r.npoints; i++) {
     const search_point *p = &r.point[i];
-    if (p->s.tp.n < 6 || (p->state != SEARCH_BOUND_TIME && p->state != SEARCH_RAN)) continue;
+    if (search_value(p, CHOICE_tp).n < 6 || (p->state != SEARCH_BOUND_TIME && p->state != SEARCH_RAN))
+      continue;
     wide++, made += p->applied;
   }
   printf("  of %u plans with tensor groups over several nodes %u are made\n", wide, made);
@@ -315,7 +317,7 @@ TEST(bounds_count_what_data_ranks_sum) {
               all[k].on);
     for (u32 i = 0; i < r.nfit; i++)
       CHECK_MSG(r.point[i].bound_ps <= r.point[i].time_ps, "%s on %s: %s", all[k].model, all[k].on,
-                strategy_str(a, &r.point[i].s));
+                search_str(a, &r.point[i]));
     plans += r.nfit;
     prog_free(src);
     ctx_free(c);
@@ -356,9 +358,10 @@ TEST(bounds_of_interlaced_pipelines) {
     CHECK_MSG(search_run(c, a, src, m, NULL, &o, &r) && r.nfit && !r.bound_failed, "%s", all[k].model);
     for (u32 i = 0; i < r.nfit; i++) {
       const search_point *p = &r.point[i];
-      if (!policy_is_interlaced(&p->s)) continue;
+      const strategy is = search_strategy(p);
+      if (!policy_is_interlaced(&is)) continue;
       plans++;
-      CHECK_MSG(p->bound_ps <= p->time_ps, "%s: %s", all[k].model, strategy_str(a, &p->s));
+      CHECK_MSG(p->bound_ps <= p->time_ps, "%s: %s", all[k].model, search_str(a, p));
       if (p->bound_work) measured++, tight += (double)p->bound_ps / (double)p->time_ps;
     }
     prog_free(src);

@@ -222,8 +222,8 @@ static void hold(ctx *c, arena *a, const holding *h) {
   const char *line =
       arena_printf(a, "dp=1 tp=%u pp=1 mb=%u%s", h->ways, h->mb, h->train ? " recompute=none" : "");
   REQUIRE(strategy_parse(c, a, line, &so.space));
-  search_point at = {.s = strategy_default()};
-  at.s.tp.n = h->ways, at.s.mb.n = h->mb;
+  strategy at = strategy_default();
+  at.tp.n = h->ways, at.mb.n = h->mb;
   hybrid_opts o = search_hybrid(&so, &at);
   o.k = t.k;
   const splits_terms terms = {.ranks = h->ways,

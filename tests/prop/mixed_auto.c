@@ -539,10 +539,11 @@ TEST(mixed_kinds_add_up) {
     CHECK(ranks == want);
     if (r.spread_ps > r.point[0].time_ps)
       faster++, printf("  seed %llu: %s takes %lld ps, without waiting %lld\n", (unsigned long long)seed,
-                       strategy_str(a, &r.point[0].s), (long long)r.point[0].time_ps, (long long)r.spread_ps);
+                       search_str(a, &r.point[0]), (long long)r.point[0].time_ps, (long long)r.spread_ps);
     nearest = MIN(nearest, (double)r.point[0].time_ps / (double)r.spread_ps);
     for (u32 w = 0; w < MIN(r.nfit, o.top); w++) { // every rank within its own limit
-      hybrid_opts h = search_hybrid(&o, &r.point[w]);
+      const strategy is = search_strategy(&r.point[w]);
+      hybrid_opts h = search_hybrid(&o, &is);
       h.k = cost_model_new(m.c, a, mach, &costs);
       const plan *pn = policy_hybrid(m.pl, a, &h);
       prog *p = pn ? plan_apply(m.pl, pn, h.k) : NULL;

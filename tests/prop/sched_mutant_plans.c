@@ -241,10 +241,10 @@ static void search_mutants(const sched_row *r, u32 *others) {
   run_search(&m, a, on, sb_str(&line), &all);
   i64 row_ps = 0;
   for (u32 i = 0; i < all.npoints; i++)
-    if (!all.point[i].s.schedule.path) row_ps = all.point[i].time_ps;
+    if (!search_value(&all.point[i], CHOICE_schedule).path) row_ps = all.point[i].time_ps;
   for (u32 i = 0; i < all.npoints; i++) {
     const search_point *p = &all.point[i];
-    const char *name = p->s.schedule.path ? p->s.schedule.path : r->name;
+    const char *path = search_value(p, CHOICE_schedule).path, *name = path ? path : r->name;
     if (!run_search(&m, a, on, arena_printf(a, "%s%s", fixed, name), &one)) continue;
     CHECK_MSG(p->state == SEARCH_RAN && p->time_ps > 0 && p->time_ps == one.point[0].time_ps,
               "%s, %s: %lld, not %lld", sb_str(&line), name, (long long)p->time_ps,

@@ -24,9 +24,14 @@ static const char *told(const listing *l) {
 
 #define AGREE(l, p, cond)                                                                                    \
   CHECK_MSG(cond, "%s\n  %s: %s (state %u, time %lld, peak %lld, bounds %lld, %lld; %s)", told(l),           \
-            strategy_str((l)->w->a, &(p)->s), #cond, (p)->state, (long long)(p)->time_ps,                    \
+            search_str((l)->w->a, p), #cond, (p)->state, (long long)(p)->time_ps,                            \
             (long long)(p)->peak_bytes, (long long)(p)->bound_ps, (long long)(p)->bound_bytes,               \
             (p)->why ? (p)->why : "")
+
+static const truth *truth_at(setting *w, const search_point *p) {
+  const strategy s = search_strategy(p);
+  return find_truth(w, &s);
+}
 
 // The point that another says it is the program of.
 static const search_point *same_as(const listing *l, const search_result *r, const search_point *p) {
@@ -38,7 +43,7 @@ static const search_point *same_as(const listing *l, const search_result *r, con
   if (colon) *colon = 0;
   if (!strategy_parse(l->w->c, l->w->a, line, &set) || !strategy_one(l->w->c, &set, &s)) return NULL;
   for (u32 i = 0; i < r->npoints; i++)
-    if (!strategy_compare(&r->point[i].s, &s)) return &r->point[i];
+    if (search_is(&r->point[i], &s)) return &r->point[i];
   return NULL;
 }
 
@@ -48,7 +53,7 @@ static void check_equal(const listing *l, const search_result *r, const search_p
   for (u32 n = 0; n < 5 && to && to->state == SEARCH_EQUAL; n++) to = same_as(l, r, to);
   const bool impossible = to && to->state == SEARCH_IMPOSSIBLE && to->applied;
   AGREE(l, p, to && to->state != SEARCH_EQUAL && (impossible || to->state != SEARCH_IMPOSSIBLE));
-  const truth *x = find_truth(l->w, &p->s), *y = to ? find_truth(l->w, &to->s) : NULL;
+  const truth *x = truth_at(l->w, p), *y = to ? truth_at(l->w, to) : NULL;
   AGREE(l, p,
         x && y && x->possible == y->possible && x->time_ps == y->time_ps && x->peak_bytes == y->peak_bytes);
   AGREE(l, p,
@@ -61,7 +66,8 @@ static void check_equal(const listing *l, const search_result *r, const search_p
 // Is the state the first that is true of the point? kth: the time of the last plan that is kept, by brute
 // force.
 static void check_state(const listing *l, const search_result *r, const search_point *p, i64 kth) {
-  const truth *t = find_truth(l->w, &p->s);
+  const truth *t = truth_at(l->w, p);
+  const strategy is = search_strategy(p);
   const i64 limit = l->o.memory_bytes;
   const bool large = t && t->possible && limit >= 0 && t->peak_bytes > limit;
   switch (p->state) {
@@ -80,9 +86,8 @@ static void check_state(const listing *l, const search_result *r, const search_p
     AGREE(l, p, t && t->possible && large == (p->state == SEARCH_OVER_MEMORY));
     if (!t) break;
     AGREE(l, p, t->time_ps == p->time_ps && t->alone_ps == p->alone_ps && t->peak_bytes == p->peak_bytes);
-    for (u32 i = 0; i < CHOICE_COUNT; i++)
-      chosen[i] += !choice_same(p->s.of[i], choice_default((choice_id)i));
-    between_tasks += !p->s.schedule.path && sched_row_of(p->s.schedule.n)->weights != WEIGHTS_ONE;
+    for (u32 i = 0; i < CHOICE_COUNT; i++) chosen[i] += !choice_same(is.of[i], choice_default((choice_id)i));
+    between_tasks += !is.schedule.path && sched_row_of(is.schedule.n)->weights != WEIGHTS_ONE;
     over += p->state == SEARCH_OVER_MEMORY;
     break;
   default: AGREE(l, p, !"an open point");
@@ -110,7 +115,7 @@ static u32 ranked(const listing *l, const search_result *r, const truth **v) {
     if (!t || !t->possible || (l->o.memory_bytes >= 0 && t->peak_bytes > l->o.memory_bytes)) continue;
     bool other = false;
     for (u32 k = 0; k < r->npoints && !other; k++)
-      other = r->point[k].state == SEARCH_EQUAL && !strategy_compare(&r->point[k].s, &t->s);
+      other = r->point[k].state == SEARCH_EQUAL && search_is(&r->point[k], &t->s);
     if (!other) v[n++] = t;
   }
   qsort(v, n, sizeof *v, by_time);
@@ -119,8 +124,8 @@ static u32 ranked(const listing *l, const search_result *r, const truth **v) {
 
 // Does the point stand for this strategy, which is impossible with its order of tasks whatever the other rows say?
 static bool stands_for(const search_point *p, const strategy *s) {
-  bool same = p->stands > 1 && choice_same(p->s.skip, s->skip);
-  for (u32 i = 0; i <= CHOICE_group && same; i++) same = choice_same(p->s.of[i], s->of[i]);
+  bool same = p->stands > 1 && choice_same(search_value(p, CHOICE_skip), s->skip);
+  for (u32 i = 0; i <= CHOICE_group && same; i++) same = choice_same(search_value(p, (choice_id)i), s->of[i]);
   return same;
 }
 
@@ -137,7 +142,7 @@ static void check_space(const listing *l, const search_result *r) {
     const strategy *s = &l->v.v[i].s;
     u32 found = 0, stand = 0;
     for (u32 k = 0; k < r->npoints; k++)
-      found += !strategy_compare(&r->point[k].s, s), stand += stands_for(&r->point[k], s);
+      found += search_is(&r->point[k], s), stand += stands_for(&r->point[k], s);
     CHECK_MSG(found + (found ? 0 : stand) == 1 || !l->v.v[i].settled, "%s: %s is %u times in the space",
               told(l), strategy_str(l->w->a, s), found + stand);
     const truth *t = stand && l->v.v[i].settled ? find_truth(l->w, s) : NULL;
@@ -159,7 +164,7 @@ static void check_counts(const listing *l, const search_result *r) {
 static void count_twins(const listing *l, const search_result *r) {
   for (u32 i = 0; i < r->npoints; i++)
     for (u32 k = 0; k < i; k++) {
-      const truth *x = find_truth(l->w, &r->point[i].s), *y = find_truth(l->w, &r->point[k].s);
+      const truth *x = truth_at(l->w, &r->point[i]), *y = truth_at(l->w, &r->point[k]);
       bool plans;
       if (!r->point[i].time_ps || !r->point[k].time_ps || !x || !y || !same_program(l->w, x, y, &plans))
         continue;
@@ -238,7 +243,7 @@ static void check_physics(const listing *l, const search_point *p) {
   setting *w = l->w;
   arena *a = arena_new();
   const hybrid_opts h = {
-      .s = p->s, .train = w->train, .optim = w->optim, .k = w->k, .memory_bytes = w->memory};
+      .s = search_strategy(p), .train = w->train, .optim = w->optim, .k = w->k, .memory_bytes = w->memory};
   const plan *pn = policy_hybrid(w->pl, a, &h);
   prog *d = pn ? plan_apply(w->pl, pn, w->k) : NULL;
   if (AGREE(l, p, d)) {
@@ -256,8 +261,8 @@ static void check_one_device(const listing *l, const search_result *r) {
   for (u32 k = 0; skip->said && !skip->all && k < skip->n; k++)
     one.skip.n = k ? MIN(one.skip.n, skip->v[k].n) : skip->v[k].n;
   const truth *t = truth_of(l->w, &one);
-  const strategy *w = &r->point[0].s;
-  bool faster = t->possible && t->time_ps < r->point[0].time_ps && strategy_ranks(w) > 1 &&
+  const strategy w = search_strategy(&r->point[0]);
+  bool faster = t->possible && t->time_ps < r->point[0].time_ps && strategy_ranks(&w) > 1 &&
                 (l->o.memory_bytes < 0 || t->peak_bytes <= l->o.memory_bytes);
   CHECK_MSG(r->one_device_ps == (faster ? t->time_ps : 0), "%s: one device takes %lld, the search says %lld",
             told(l), (long long)t->time_ps, (long long)r->one_device_ps);
@@ -282,9 +287,10 @@ static void check_families(const listing *l, const search_result *r) {
     for (u32 i = 0; i < r->npoints; i++) {
       const search_point *p = &r->point[i], *to = program_of(l, r, p);
       u32 before = 0;
-      const bool applies = choice_applies(f->of, &p->s, l->o.train);
-      if (applies != f->applies || (applies && !choice_same(p->s.of[f->of], f->value))) continue;
-      const truth *t = find_truth(l->w, &p->s);
+      const strategy is = search_strategy(p);
+      const bool applies = choice_applies(f->of, &is, l->o.train);
+      if (applies != f->applies || (applies && !choice_same(is.of[f->of], f->value))) continue;
+      const truth *t = find_truth(l->w, &is);
       while (before < nseen && seen[before] != to) before++;
       if (before == nseen) seen[nseen++] = to, plans += to && to->state != SEARCH_IMPOSSIBLE;
       if (!t || !t->possible || (limit >= 0 && t->peak_bytes > limit)) continue;
@@ -315,8 +321,7 @@ static void check_result(const listing *l, const search_result *r) {
   for (u32 i = 0; i < r->npoints; i++) check_state(l, r, &r->point[i], kth);
   CHECK_MSG(r->nfit >= top && (l->o.no_bounds ? r->nfit == n : r->nfit <= n), "%s: %u fit, should be %u",
             told(l), r->nfit, n);
-  for (u32 i = 0; i < top && i < r->nfit; i++)
-    AGREE(l, &r->point[i], !strategy_compare(&r->point[i].s, &v[i]->s));
+  for (u32 i = 0; i < top && i < r->nfit; i++) AGREE(l, &r->point[i], search_is(&r->point[i], &v[i]->s));
   if (r->nfit) check_one_device(l, r);
   if (r->nfit) check_physics(l, &r->point[0]), check_physics(l, &r->point[pick(&l->w->rng, r->nfit)]);
   points += r->npoints;

@@ -150,7 +150,8 @@ static prog *apply(setting *s, arena *a, const strategy *x) {
 static bool same(setting *s, const search_point *p, sim_mode mode, sim_result *r) {
   arena *a = arena_new();
   const sim_opts o = {.mode = mode, .peak_only = true, .steady = true};
-  prog *d = apply(s, a, &p->s);
+  const strategy is = search_strategy(p);
+  prog *d = apply(s, a, &is);
   const bool ran = d && sim_run(s->c, a, d, s->k, &o, r);
   prog_free(d);
   arena_free(a);
@@ -210,16 +211,16 @@ static void check_point(setting *s, const search_point *p, sim_mode mode) {
   sim_result r;
   const bool ok = same(s, p, mode, &r);
   CHECK_MSG(ok, "%s on %s, batch %lld, %s, %s: time %lld for %lld, alone %lld for %lld, bytes %lld for %lld",
-            s->of->model, s->of->machine, (long long)s->of->batch, strategy_str(s->a, &p->s),
+            s->of->model, s->of->machine, (long long)s->of->batch, search_str(s->a, p),
             mode == SIM_FLAT ? "flat" : "folded", (long long)p->time_ps, (long long)r.period_ps,
             (long long)p->alone_ps, (long long)r.makespan_ps, (long long)p->peak_bytes,
             (long long)r.peak_bytes);
-  if (!ok && mode == SIM_FOLDED) shrink(s, p->s);
+  if (!ok && mode == SIM_FOLDED) shrink(s, search_strategy(p));
 }
 
 static void check_impossible(setting *s, const search_point *p) {
   arena *a = arena_new();
-  strategy x = p->s;
+  strategy x = search_strategy(p);
   if (!strategy_settle(s->c, &s->set, s->of->batch, true, &x)) x.mb.n = 0;
   prog *d = x.mb.n ? apply(s, a, &x) : NULL;
   CHECK_MSG(!d, "%s on %s: %s is possible, but: %s", s->of->model, s->of->machine, strategy_str(a, &x),
@@ -235,7 +236,7 @@ static void check_equal(setting *s, const search_point *p) {
   arena *a = arena_new();
   const sim_opts o = {.mode = SIM_FOLDED, .peak_only = true, .steady = true};
   sim_result r[2] = {{0}, {0}};
-  strategy x[2] = {p->s, p->s};
+  strategy x[2] = {search_strategy(p), search_strategy(p)};
   bool ran = true;
   x[1].zero.n = p->same_zero;
   for (u32 k = 0; k < 2 && ran; k++) {
@@ -275,9 +276,10 @@ static u32 check_part(setting *s, u32 most, bool by_flat) {
     check_point(s, p, SIM_FOLDED);
     if (by_flat) check_point(s, p, SIM_FLAT), flat++;
     folded++;
-    apart[MOVED] += p->s.materialise.n > 0, apart[SERVED] += p->s.sync.n > 0;
-    apart[ON_HOST] += p->s.offload.n > 0;
-    apart[BETWEEN_TASKS] += p->s.pp.n > 1 && sched_row_of(p->s.schedule.n)->weights != WEIGHTS_ONE;
+    const strategy is = search_strategy(p);
+    apart[MOVED] += is.materialise.n > 0, apart[SERVED] += is.sync.n > 0;
+    apart[ON_HOST] += is.offload.n > 0;
+    apart[BETWEEN_TASKS] += is.pp.n > 1 && sched_row_of(is.schedule.n)->weights != WEIGHTS_ONE;
   }
   for (u32 i = 0, k = 0; ok && i < r.npoints && k < 2; i++)
     if (r.point[r.npoints - 1 - i].state == SEARCH_IMPOSSIBLE)

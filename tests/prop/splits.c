@@ -513,8 +513,7 @@ static void hold_model(const char *model, i64 batch, i64 seq, const char *spec, 
   if (CHECK_MSG(search_auto_run(pl, a, m, &costs, &o, &how, &r), "%s: %s", model, diag_render(c, a))) {
     CHECK_MSG(!r.has_same || r.time_ps <= r.same.time_ps, "%s: slower than a hybrid of its degrees", model);
     CHECK_MSG(!r.hybrids.nfit || r.time_ps <= r.hybrids.point[0].time_ps, "%s: slower than a hybrid", model);
-    search_point at = {.s = r.s};
-    hybrid_opts h = search_hybrid(&o, &at);
+    hybrid_opts h = search_hybrid(&o, &r.s);
     h.k = cost_model_new(c, a, m, &costs);
     if (r.automatic) h.splits = &r.plan.splits;
     const plan *pn = policy_hybrid(pl, a, &h);

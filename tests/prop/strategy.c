@@ -94,6 +94,11 @@ TEST(strategy_prints_and_reads_back) {
     const char *line = strategy_str(a, &s);
     if (read_one(c, a, line, &back)) {
       CHECK_MSG(!strategy_compare(&s, &back) && strategy_hash(&s) == strategy_hash(&back), "%s", line);
+      const strategy_packed packed = strategy_pack(a, &s);
+      const strategy out = strategy_unpack(&packed);
+      CHECK_MSG(!strategy_compare(&s, &out), "%s: packed it is %s", line, strategy_str(a, &out));
+      for (u32 k = 0; k < CHOICE_COUNT; k++)
+        CHECK(choice_same(strategy_packed_value(&packed, (choice_id)k), s.of[k]));
       CHECK_STR(strategy_str(a, &back), line);
     }
     const choice_id id = (choice_id)pick(&rng, CHOICE_COUNT); // one value changed: another line

@@ -43,10 +43,10 @@ static void close_bed(bed *b) {
 
 static hybrid_opts options(const bed *b, const char *line) {
   strategy_set set = {0};
-  search_point at = {.s = strategy_default()};
+  strategy at = strategy_default();
   REQUIRE(strategy_parse(b->c, b->a, line, &set));
   for (u32 k = 0; k < CHOICE_COUNT; k++)
-    if (set.of[k].said && set.of[k].n) at.s.of[k] = set.of[k].v[0];
+    if (set.of[k].said && set.of[k].n) at.of[k] = set.of[k].v[0];
   hybrid_opts h = search_hybrid(&b->so, &at);
   h.k = b->k;
   return h;

@@ -15,7 +15,7 @@ typedef struct {
 
 static hybrid_opts options(const bed *b, const char *line) {
   const search_opts so = {.train = true, .batch = 16, .optim = optim_default(OPTIM_ADAM), .top = 1};
-  search_point at = {.s = strategy_of("%s", line)};
+  const strategy at = strategy_of("%s", line);
   hybrid_opts h = search_hybrid(&so, &at);
   h.k = b->k;
   return h;

@@ -30,8 +30,9 @@ static void tear_down(setting *s) {
 static const char small[] = "gpt2:layers=4,hidden=64,heads=4,head_dim=16,ffn=256,vocab=128,positions=32";
 
 static bool same_point(const search_point *x, const search_point *y) {
-  return !strategy_compare(&x->s, &y->s) && x->state == y->state && x->time_ps == y->time_ps &&
-         x->alone_ps == y->alone_ps && x->peak_bytes == y->peak_bytes;
+  const strategy s = search_strategy(y);
+  return search_is(x, &s) && x->state == y->state && x->time_ps == y->time_ps && x->alone_ps == y->alone_ps &&
+         x->peak_bytes == y->peak_bytes;
 }
 
 TEST(search_bounds_only_rule_out) {
@@ -80,7 +81,8 @@ TEST(search_value_is_the_simulated_value) {
     if (!p->time_ps) continue;
     planner *pl = planner_new(s.p);
     cost_model *k = cost_model_new(s.c, s.a, s.m, NULL);
-    hybrid_opts h = search_hybrid(&o, p);
+    const strategy is = search_strategy(p);
+    hybrid_opts h = search_hybrid(&o, &is);
     plan *pn = policy_hybrid(pl, s.a, &h);
     prog *d = pn ? plan_apply(pl, pn, k) : NULL;
     REQUIRE(d);
@@ -122,7 +124,8 @@ TEST(search_values_of_files_are_simulated_values) {
   for (u32 i = 0; i < r.nfit; i++) {
     planner *pl = planner_new(s.p);
     cost_model *k = cost_model_new(s.c, s.a, s.m, NULL);
-    hybrid_opts h = search_hybrid(&o, &r.point[i]);
+    const strategy is = search_strategy(&r.point[i]);
+    hybrid_opts h = search_hybrid(&o, &is);
     plan *pn = policy_hybrid(pl, s.a, &h);
     prog *d = pn ? plan_apply(pl, pn, k) : NULL;
     sim_result one;
@@ -155,7 +158,7 @@ static u32 total(const search_result *r) {
 static search_point *find_point(search_result *r, const char *line) {
   strategy s = strategy_of("%s", line);
   for (u32 i = 0; i < r->npoints; i++)
-    if (!strategy_compare(&r->point[i].s, &s)) return &r->point[i];
+    if (search_is(&r->point[i], &s)) return &r->point[i];
   return NULL;
 }
 
@@ -231,7 +234,8 @@ TEST(search_space_has_every_strategy_once) {
   CHECK_EQ_I64(r.count[SEARCH_OPEN], 0);
   CHECK(r.count[SEARCH_EQUAL] > r.npoints / 4);
   for (u32 i = 0; i < r.npoints; i++) {
-    for (u32 k = 0; k < i; k++) CHECK(strategy_compare(&r.point[i].s, &r.point[k].s));
+    const strategy is = search_strategy(&r.point[i]);
+    for (u32 k = 0; k < i; k++) CHECK(!search_is(&r.point[k], &is));
     for (u32 k = 0; k < i && r.point[i].state == SEARCH_RAN; k++) CHECK(r.point[i].plan != r.point[k].plan);
   }
   const search_point *gpipe = find_point(&r, "pp=4 mb=4 schedule=gpipe"),
@@ -264,7 +268,8 @@ TEST(search_finds_the_plan_that_fits) {
   o.train = false, o.memory_bytes = 10000000; // f16
   search_result r;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
-  CHECK(r.nfit == 1 && r.point[0].s.pp.n == 2 && r.point[0].s.mb.n == 1);
+  CHECK(r.nfit == 1 && search_value(&r.point[0], CHOICE_pp).n == 2 &&
+        search_value(&r.point[0], CHOICE_mb).n == 1);
   CHECK_EQ_I64(r.npoints, 3);
   CHECK_EQ_I64(r.count[SEARCH_IMPOSSIBLE], 2);
   REQUIRE(r.nreasons == 2);
@@ -296,13 +301,13 @@ TEST(search_deals_out_what_does_not_divide) {
   search_result r;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
   CHECK(r.npoints == 2 && r.nfit == 1); // a microbatch of three is for no four
-  CHECK(choice_is(CHOICE_dp_shares, r.point[0].s.dp_shares, "auto"));
+  CHECK(choice_is(CHOICE_dp_shares, search_value(&r.point[0], CHOICE_dp_shares), "auto"));
   CHECK_MSG(r.resolved && strstr(r.resolved, "dp.shares=2/2/1/1"), "%s", r.resolved ? r.resolved : "nothing");
   o = told(&s, "dp=2 tp=1 pp=2 mb=1,3 zero=0 recompute=none", 6);
   o.ranks = 4;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
   for (u32 k = 0; k < r.npoints; k++)
-    CHECK(choice_same(r.point[k].s.dp_shares, choice_default(CHOICE_dp_shares)));
+    CHECK(choice_same(search_value(&r.point[k], CHOICE_dp_shares), choice_default(CHOICE_dp_shares)));
   tear_down(&s);
 }
 
@@ -324,7 +329,7 @@ TEST(search_takes_sizes_of_microbatches) {
   o = told(&s, "pp=1 tp=1,2 mbs=2 mb=4 zero=0 recompute=none", 16); // of dp=1 they disagree
   o.ranks = 2;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
-  CHECK(r.npoints == 2 && r.nfit == 1 && r.point[0].s.dp.n == 2);
+  CHECK(r.npoints == 2 && r.nfit == 1 && search_value(&r.point[0], CHOICE_dp).n == 2);
   CHECK(r.nreasons == 1 && strstr(r.reason[0].why, "mb=4 and mbs=2 disagree"));
   tear_down(&s);
 }

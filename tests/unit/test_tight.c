@@ -13,7 +13,7 @@ static void hold_training(const search_result *r) {
   u32 mb = 0;
   for (u32 i = 0; i < r->npoints; i++) {
     const search_point *x = &r->point[i];
-    if (x->s.mb.n != mb) mb = x->s.mb.n, rest = x->time_ps - x->work_ps;
+    if (search_value(x, CHOICE_mb).n != mb) mb = search_value(x, CHOICE_mb).n, rest = x->time_ps - x->work_ps;
     CHECK(rest > 0);
     CHECK_MSG(fabs((double)(x->time_ps - x->work_ps - rest)) <= ROUNDED * (double)x->time_ps,
               "mb=%u: %lld ps, measured %lld, rest %lld", mb, (long long)x->time_ps, (long long)x->work_ps,
@@ -38,11 +38,10 @@ TEST(tight_bounds_of_one_stage) {
     CHECK(r.npoints >= 5);
     for (u32 i = 0; i < r.npoints; i++) {
       const search_point *x = &r.point[i];
-      CHECK_MSG(x->time_ps == x->bound_ps, "%s: %lld ps, bound %lld", strategy_str(a, &x->s),
-                (long long)x->time_ps, (long long)x->bound_ps);
+      CHECK_MSG(x->time_ps == x->bound_ps, "%s: %lld ps, bound %lld", search_str(a, x), (long long)x->time_ps,
+                (long long)x->bound_ps);
       CHECK_MSG(train || fabs((double)x->work_ps / (double)x->time_ps - 1) <= ROUNDED,
-                "%s: %lld ps, measured %lld", strategy_str(a, &x->s), (long long)x->time_ps,
-                (long long)x->work_ps);
+                "%s: %lld ps, measured %lld", search_str(a, x), (long long)x->time_ps, (long long)x->work_ps);
     }
     if (train) hold_training(&r);
     prog_free(p), arena_free(a), ctx_free(c);

@@ -42,9 +42,9 @@ static bool ask(setting *s, const char *line, search_why *w) {
   return search_why_not(s->c, s->a, s->p, s->m, NULL, &s->o, &s->r, line, w);
 }
 
-static bool agrees(const strategy *x, const strategy_set *said) {
+static bool agrees(const search_point *x, const strategy_set *said) {
   for (u32 i = 0; i < CHOICE_COUNT; i++)
-    if (said->of[i].said && !choice_same(said->of[i].v[0], x->of[i])) return false;
+    if (said->of[i].said && !choice_same(said->of[i].v[0], search_value(x, (choice_id)i))) return false;
   return true;
 }
 
@@ -70,11 +70,12 @@ TEST(why_asks_about_the_best_that_agrees) {
     u32 first = 0;
     w.said.of[CHOICE_mbs].said = false; // is mb by now
     while (first < s.r.nfit &&
-           (!agrees(&s.r.point[first].s, &w.said) ||
-            (strstr(lines[i], "mbs") && 64 / s.r.point[first].s.dp.n != s.r.point[first].s.mb.n)))
+           (!agrees(&s.r.point[first], &w.said) ||
+            (strstr(lines[i], "mbs") && 64 / search_value(&s.r.point[first], CHOICE_dp).n !=
+                                            search_value(&s.r.point[first], CHOICE_mb).n)))
       first++;
     REQUIRE(first < s.r.nfit);
-    CHECK_MSG(!strategy_compare(&s.r.point[first].s, &w.asked.s), "%s: not the best that agrees", lines[i]);
+    CHECK_MSG(search_is(&s.r.point[first], &w.asked.s), "%s: not the best that agrees", lines[i]);
     CHECK_EQ_I64(w.rank, first + 1);
     check_look(&w.winner, &s.r.point[0]);
     check_look(&w.asked, &s.r.point[first]);
@@ -102,7 +103,8 @@ TEST(why_of_what_is_too_large) {
   i64 least = INT64_MAX, most = 0;
   for (u32 i = 0; i < all.r.nfit; i++) {
     const search_point *p = &all.r.point[i];
-    if (p->s.tp.n == 1 && p->s.dp.n == 16) least = MIN(least, p->peak_bytes);
+    if (search_value(p, CHOICE_tp).n == 1 && search_value(p, CHOICE_dp).n == 16)
+      least = MIN(least, p->peak_bytes);
     most = MAX(most, p->peak_bytes);
   }
   setting s = searched("dgx-2", 64, least - 1, 5);
@@ -150,12 +152,12 @@ TEST(what_if_is_a_search_there) {
   CHECK(v[0].memory_bytes == 1625 << 10 && v[1].memory_bytes == 1950 << 10);
   for (u32 i = 0; i < 2; i++) {
     setting t = searched("dgx-h100", 32, v[i].memory_bytes, 1);
-    CHECK(v[i].found && !strategy_compare(&v[i].s, &t.r.point[0].s));
+    CHECK(v[i].found && search_is(&t.r.point[0], &v[i].s));
     CHECK_EQ_I64(v[i].time_ps, t.r.point[0].time_ps);
     tear_down(&t);
   }
   CHECK(v[1].time_ps < s.r.point[0].time_ps); // else memory shows nothing here
-  CHECK(v[2].found && v[2].ranks == 16 && !strategy_compare(&v[2].s, &two.r.point[0].s));
+  CHECK(v[2].found && v[2].ranks == 16 && search_is(&two.r.point[0], &v[2].s));
   CHECK_EQ_I64(v[2].time_ps, two.r.point[0].time_ps);
   tear_down(&s);
   tear_down(&two);
