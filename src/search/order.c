@@ -121,7 +121,7 @@ point_order *order_make(arena *a, u32 n, const search_point *point) {
     o->nrows++;
   if (o->nrows < CHOICE_COUNT) most = UINT64_MAX;
   o->v = NEWN(a, keyed, n + 1);
-  for (u32 i = 0; i < n; i++) { o->v[i] = (keyed){key_of_point(o, &point[i].packed), i}; }
+  for (u32 i = 0; i < n; i++) o->v[i] = (keyed){.key = key_of_point(o, &point[i].packed), .at = i};
   sort_keys(o, most);
   for (u32 i = 0, end; o->nrows < CHOICE_COUNT && i < n; i = end) {
     for (end = i + 1; end < n && o->v[end].key == o->v[i].key;) end++;
