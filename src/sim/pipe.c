@@ -649,7 +649,7 @@ static pipe first_task(const pipe *p, const i64 *state, arena *tmp) {
   x.clock = arena_dup(tmp, state, state_of(p->st) * sizeof *state);
   x.channel = x.clock + p->st->pl.nplaces * p->C;
   if (p->st->ends) open_ends(&x, tmp);
-  x.value = ZNEWN(tmp, i64, (size_t)p->l->nslots * p->C);
+  x.value = NEWN(tmp, i64, (size_t)p->l->nslots * p->C); // no value is there yet
   for (u32 c = 0; c < p->C; c++) x.value[SLOT_NEVER * p->C + c] = STAGE_NEVER;
   run_before(&x);
   run_op(&x, p->l->op, p->C);

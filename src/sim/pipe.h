@@ -7,7 +7,8 @@
 enum { SIMPLE_CLASSES = 8, LANE_VALUES = 3 };
 typedef struct {
   bool one; // a[o][i] = to[o] + from[i]
-  bool all; // ... with one value at most that comes and one that leaves, and every clock is later than its task began
+  bool
+      all; // ... with one value at most that comes and one that leaves, and every clock is later than its task began
   u32 nin, nout;
   const i64 *a; // as stage_task has it; NULL: there is no such task
   i64 from[2 * STAGE_CLASSES], to[2 * STAGE_CLASSES];
