@@ -1,5 +1,5 @@
 // lanes.c - one pass over a line for several sets of stages at once, each in a lane of vectors. Stages of few
-// rank classes, whose tasks have one value that comes and one that leaves, at most.
+// rank classes, whose tasks have few values that come and that leave.
 //
 // Idea: times are doubles here, since every instruction set has a maximum of doubles and few have one of 64-bit
 // integers. Doubles are exact to 2^53 ps, which is two and a half hours: all that is waited for comes to a clock or a
