@@ -38,29 +38,42 @@ static u32 *stages_of_segments(arena *a, const plan *pn, u32 npasses) {
   return of;
 }
 
-// Is it a segment of the task's stage? Of a backward those of all passes are: what has none is left out later.
-static bool is_of(u32 of, const sched_task *t) {
-  const u32 pass = of >> PASS_SHIFT;
-  return (of & UINT16_MAX) == t->stage && (t->kind != TASK_F || pass == t->pass);
+// Segments by the stage that they are of, in order: list[begin[stage]] to list[begin[stage + 1] - 1].
+typedef struct {
+  u32 *begin, *list;
+} segment_lists;
+
+static segment_lists list_segments(arena *a, const u32 *of, u32 nsegments, u32 nstages) {
+  segment_lists x = {ZNEWN(a, u32, nstages + 2), NEWN(a, u32, nsegments + 1)};
+  for (u32 i = 0; i < nsegments; i++) x.begin[(of[i] & UINT16_MAX) + 2]++;
+  for (u32 k = 2; k < nstages + 2; k++) x.begin[k] += x.begin[k - 1];
+  for (u32 i = 0; i < nsegments; i++) x.list[x.begin[(of[i] & UINT16_MAX) + 1]++] = i;
+  return x;
 }
 
 const sched_seq *plan_unroll(arena *a, const plan *pn, const sched *row) {
   const u32 *of = stages_of_segments(a, pn, row->npasses);
+  const segment_lists x = list_segments(a, of, pn->nsegments, MAX(row->nstages, pn->nseqs + 2));
   sched_seq *seq = NEWN(a, sched_seq, row->nplaces + 1);
   for (u32 p = 0; p < row->nplaces; p++) {
     u32 n = 0;
-    for (u32 i = 0; i < row->seq[p].n; i++)
-      for (u32 k = 0; k < pn->nsegments; k++) n += is_of(of[k], &row->seq[p].v[i]);
+    for (u32 i = 0; i < row->seq[p].n; i++) {
+      const u32 stage = row->seq[p].v[i].stage;
+      n += x.begin[stage + 1] - x.begin[stage];
+    }
     sched_task *v = NEWN(a, sched_task, n + 1);
     n = 0;
-    for (u32 i = 0; i < row->seq[p].n; i++)
-      for (u32 k = 0; k < pn->nsegments; k++) {
-        sched_task t = row->seq[p].v[i];
-        const u32 at = t.kind == TASK_F ? k : pn->nsegments - 1 - k;
-        if (!is_of(of[at], &t)) continue;
-        t.stage = (u16)at, t.pass = 0;
-        v[n++] = t;
+    for (u32 i = 0; i < row->seq[p].n; i++) {
+      const sched_task t = row->seq[p].v[i];
+      const u32 begin = x.begin[t.stage], end = x.begin[t.stage + 1];
+      for (u32 k = begin; k < end; k++) {
+        const u32 at = x.list[t.kind == TASK_F ? k : begin + end - 1 - k];
+        // Of a backward segments of all passes are its own: what has none is left out later
+        if (t.kind == TASK_F && of[at] >> PASS_SHIFT != t.pass) continue;
+        v[n] = t;
+        v[n].stage = (u16)at, v[n++].pass = 0;
       }
+    }
     seq[p] = (sched_seq){n, v};
   }
   return seq;

@@ -1,5 +1,5 @@
 // lanes.c - one pass over a line for several sets of stages at once, each in a lane of vectors. Stages of few
-// rank classes, whose tasks have one value that comes and one that leaves, at most.
+// rank classes, whose tasks have few values that come and that leave.
 //
 // Idea: times are doubles here, since every instruction set has a maximum of doubles and few have one of 64-bit
 // integers. Doubles are exact to 2^53 ps, which is two and a half hours: all that is waited for comes to a clock or a
@@ -19,10 +19,14 @@ typedef struct {
   double of[SIM_LANES];
 } __attribute__((aligned(64), may_alias)) lanes;
 
+enum { LANE_PORTS = (1 + LANE_VALUES) * SIMPLE_CLASSES };
 typedef struct {
-  const lanes *full;           // by output and input, what some lane waits for
-  const u8 *in;                // ... the input of each
-  u16 end[2 * SIMPLE_CLASSES]; // ... by output: behind its last. Clocks come first, then the value
+  // Of rank one in all lanes: what every input takes, what every output takes after the latest of these. Clocks come
+  // first, then the values. NULL: it is not
+  const lanes *from, *to;
+  const lanes *full;   // by output and input, what some lane waits for
+  const u8 *in;        // ... the input of each
+  u16 end[LANE_PORTS]; // ... by output: behind its last
 } lane_task;
 typedef struct {
   bool streams;     // else it occupies compute clocks
@@ -113,17 +117,31 @@ static void *blank(arena *tmp, size_t n, size_t size) {
   return memset(v, 0, n * size);
 }
 
+static bool all_one(pipe *const *p, u32 n, u32 w) {
+  for (u32 k = 0; k < n; k++)
+    if (!p[k]->task[w]->one) return false;
+  return true;
+}
+
+static void put_one(lane_task *to, pipe *const *p, u32 n, u32 w, u32 ni, u32 no, arena *tmp) {
+  lanes *v = blank(tmp, ni + no, sizeof *v);
+  for (u32 k = 0; k < n; k++) {
+    for (u32 i = 0; i < ni; i++) v[i].of[k] = (double)p[k]->task[w]->from[i];
+    for (u32 o = 0; o < no; o++) v[ni + o].of[k] = (double)p[k]->task[w]->to[o];
+  }
+  to->from = v, to->to = v + ni;
+}
+
 // Lanes from n on do as the last one does.
-static void put_task(lane_task *to, pipe *const *p, u32 n, u32 w, arena *tmp) {
-  const u32 C = p[0]->C;
-  lanes *full = blank(tmp, 4 * C * C + 1, sizeof *full);
-  u8 *in = NEWN(tmp, u8, 4 * C * C);
+static void put_full(lane_task *to, pipe *const *p, u32 n, u32 w, u32 ni, u32 no, arena *tmp) {
+  lanes *full = blank(tmp, ni * no + 1, sizeof *full);
+  u8 *in = NEWN(tmp, u8, ni * no);
   u32 at = 0;
-  for (u32 o = 0; o < 2 * C; o++) {
-    for (u32 i = 0; i < 2 * C; i++) {
+  for (u32 o = 0; o < no; o++) {
+    for (u32 i = 0; i < ni; i++) {
       bool any = false;
       for (u32 k = 0; k < SIM_LANES; k++) {
-        full[at].of[k] = wait_of(p[MIN(k, n - 1)]->task[w], o, i, C);
+        full[at].of[k] = wait_of(p[MIN(k, n - 1)]->task[w], o, i, p[0]->C);
         any |= full[at].of[k] != (double)STAGE_NEVER;
       }
       if (any) in[at++] = (u8)i;
@@ -131,6 +149,13 @@ static void put_task(lane_task *to, pipe *const *p, u32 n, u32 w, arena *tmp) {
     to->end[o] = (u16)at;
   }
   to->full = full, to->in = in;
+}
+
+static void put_task(lane_task *to, pipe *const *p, u32 n, u32 w, arena *tmp) {
+  const task_map *m = p[0]->task[w];
+  const u32 ni = (1 + MAX(m->nin, 1u)) * p[0]->C, no = (1 + MAX(m->nout, 1u)) * p[0]->C;
+  *to = (lane_task){.from = NULL};
+  (all_one(p, n, w) ? put_one : put_full)(to, p, n, w, ni, no, tmp);
 }
 
 static const lane_task *const *put_tasks(pipe *const *p, u32 n, arena *tmp) {

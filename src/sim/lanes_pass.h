@@ -20,8 +20,26 @@ EACH VECTOR PASS(send)(const lane_send *s, VECTOR t, u32 c, u32 h) {
 }
 
 // ---- classes one by one ------------------------------------------------------------------------------------
+EACH void PASS(run_one)(const lane_pass *x, const sim_op *o, const lane_task *m, const u32 C, u32 h) {
+  lanes *clock = x->clock + o->place * C, *out = x->value + (size_t)o->out * C;
+  const lanes *in = x->value + (size_t)o->in * C;
+  const VECTOR never = {0};
+  VECTOR t = PASS(after)(&clock[0], &m->from[0], h);
+  for (u32 c = 1; c < C; c++) t = LATEST(t, PASS(after)(&clock[c], &m->from[c], h));
+  for (u32 c = 0; o->in != SLOT_NEVER && c < C; c++) t = LATEST(t, PASS(after)(&in[c], &m->from[C + c], h));
+  for (u32 c = 0; c < C; c++) PASS(put)(&clock[c], h, LATEST(t + PASS(at)(&m->to[c], h), never));
+  for (u32 c = 0; o->out != SLOT_NOBODY && c < C; c++) {
+    const VECTOR y = LATEST(t + PASS(at)(&m->to[C + c], h), never);
+    PASS(put)(&out[c], h, o->send ? PASS(send)(&x->send[o->send - 1], y, c, h) : y);
+  }
+}
+
 EACH void PASS(run_task)(const lane_pass *x, const sim_op *o, const u32 C, u32 h) {
   const lane_task *m = x->task[o->what];
+  if (m->from) {
+    PASS(run_one)(x, o, m, C, h);
+    return;
+  }
   lanes *clock = x->clock + o->place * C, *out = x->value + (size_t)o->out * C;
   const lanes *in = x->value + (size_t)o->in * C;
   VECTOR y[2 * SIMPLE_CLASSES];
@@ -39,6 +57,35 @@ EACH void PASS(run_task)(const lane_pass *x, const sim_op *o, const u32 C, u32 h
     PASS(put)(&out[c], h, o->send ? PASS(send)(&x->send[o->send - 1], y[C + c], c, h) : y[C + c]);
 }
 
+EACH void PASS(run_many)(const lane_pass *x, const sim_op *o, const u32 C, u32 h) {
+  const lane_task *m = x->task[o->what];
+  const u32 *in = x->l->many + o->in, *out = in + 1 + *in, no = (1 + *out) * C;
+  const u32 *from = in + 1, *to = out + 1;
+  lanes *clock = x->clock + o->place * C;
+  VECTOR y[LANE_PORTS];
+  if (m->from) {
+    VECTOR t = PASS(after)(&clock[0], &m->from[0], h);
+    for (u32 i = 1; i < (1 + *in) * C; i++) {
+      const lanes *of = i < C ? &clock[i] : &x->value[(size_t)from[i / C - 1] * C + i % C];
+      t = LATEST(t, PASS(after)(of, &m->from[i], h));
+    }
+    const VECTOR never = {0};
+    for (u32 q = 0; q < no; q++) y[q] = LATEST(t + PASS(at)(&m->to[q], h), never);
+  } else {
+    for (u32 q = 0, k = 0; q < no; q++) {
+      VECTOR t = {0};
+      for (; k < m->end[q]; k++) {
+        const u32 i = m->in[k];
+        const lanes *of = i < C ? &clock[i] : &x->value[(size_t)from[i / C - 1] * C + i % C];
+        t = LATEST(t, PASS(after)(of, &m->full[k], h));
+      }
+      y[q] = t;
+    }
+  }
+  for (u32 q = 0; q < no; q++)
+    PASS(put)(q < C ? &clock[q] : &x->value[(size_t)to[q / C - 1] * C + q % C], h, y[q]);
+}
+
 EACH void PASS(run_send)(const lane_pass *x, const sim_op *o, const u32 C, u32 h) {
   const lane_send *s = &x->send[o->what];
   lanes *there = x->value + (size_t)o->in * C;
@@ -54,6 +101,8 @@ EACH void PASS(run_classes)(const lane_pass *x, const u32 C) {
   for (const sim_op *o = x->l->op, *end = o + x->l->n; o < end; o++)
     if (o->kind == OP_TASK)
       for (u32 h = 0; h < VECTORS; h++) PASS(run_task)(x, o, C, h);
+    else if (o->kind == OP_TASK_MANY)
+      for (u32 h = 0; h < VECTORS; h++) PASS(run_many)(x, o, C, h);
     else
       for (u32 h = 0; h < VECTORS; h++) PASS(run_send)(x, o, C, h);
 }

@@ -80,6 +80,7 @@ static u32 slot_new(compiler *x, bool wide) {
   if (x->spare[wide].n) return x->spare[wide].v[--x->spare[wide].n];
   const u32 slot = x->l->nslots;
   x->l->nslots += wide ? x->pl->nplaces : 1;
+  x->maker[slot] = 0;
   return slot;
 }
 
@@ -323,7 +324,9 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   for (u32 i = 0; i < pl->nstages; i++) most += x.l->carried[i];
   const size_t nvalues = (size_t)(2 * pl->nlinks + most + 1) * x.most;
   for (u32 k = 0; k < 2; k++) x.spare[k].v = NEWN(tmp, u32, nvalues);
-  x.maker = ZNEWN(tmp, u32, SLOT_FIRST + nvalues * (pl->wide ? pl->nplaces : 1));
+  x.maker = NEWN(tmp, u32, SLOT_FIRST + nvalues * (pl->wide ? pl->nplaces : 1));
+  for (u32 k = 0; k < SLOT_FIRST; k++)
+    x.maker[k] = 0; // and of a slot when there is one: few of all that there may be
   list_others(&x);
   x.ran = ZNEWN(tmp, u32, TASK_KINDS * pl->nstages + 1),
   x.pair_of = ZNEWN(tmp, u32, TASK_KINDS * pl->nstages);

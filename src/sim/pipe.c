@@ -43,7 +43,9 @@ static bool find_rank_one(task_map *m, const stage_task *t, u32 C) {
 static const task_map *map_of(const stage_task *t, u32 C, arena *tmp) {
   task_map *m = ZNEWN(tmp, task_map, 1);
   m->a = t->a, m->nin = t->nin, m->nout = t->nout;
-  m->one = m->all = t->a && t->nin <= 1 && t->nout <= 1 && find_rank_one(m, t, C);
+  const u32 most = MAX(t->nin, t->nout);
+  m->one = t->a && (1 + most) * C <= COUNT_OF(m->to) && find_rank_one(m, t, C);
+  m->all = m->one && most <= 1;
   for (u32 c = 0; m->all && c < C; c++) m->all = m->to[c] != STAGE_NEVER;
   return m;
 }
@@ -107,7 +109,13 @@ static void run_many(pipe *p, const sim_op *o) {
   i64 x[(1 + VALUES_MAX) * STAGE_CLASSES], y[(1 + VALUES_MAX) * STAGE_CLASSES];
   memcpy(x, p->clock + o->place * C, C * sizeof *x);
   for (u32 k = 1; k <= *in; k++) memcpy(x + k * C, p->value + (size_t)in[k] * C, C * sizeof *x);
-  apply_map(m->a, (1 + m->nin) * C, (1 + m->nout) * C, x, y);
+  if (m->one) {
+    i64 t = STAGE_NEVER;
+    for (u32 i = 0; i < (1 + m->nin) * C; i++) t = MAX(t, x[i] + m->from[i]);
+    for (u32 k = 0; k < (1 + m->nout) * C; k++) y[k] = MAX(t + m->to[k], 0);
+  } else {
+    apply_map(m->a, (1 + m->nin) * C, (1 + m->nout) * C, x, y);
+  }
   memcpy(p->clock + o->place * C, y, C * sizeof *y);
   for (u32 k = 1; k <= *out; k++) memcpy(p->value + (size_t)out[k] * C, y + k * C, C * sizeof *y);
 }
@@ -510,9 +518,9 @@ static void run_alone(pipe *p, arena *tmp) {
 // Is all that the line runs of the kind that lanes know?
 static bool fits_lane(const pipe *p) {
   const sim_pipeline *pl = &p->st->pl;
-  if (p->C > SIMPLE_CLASSES || p->l->nmany) return false;
+  if (p->C > SIMPLE_CLASSES || pl->wide || p->st->ends) return false;
   for (u32 w = 0; w < TASK_KINDS * pl->nstages; w++)
-    if (p->task[w]->nin > 1 || p->task[w]->nout > 1) return false;
+    if (MAX(p->task[w]->nin, p->task[w]->nout) > LANE_VALUES) return false;
   for (u32 w = 0; w < 2 * pl->nlinks; w++) {
     const u32 *n = &p->l->count[line_send_type(pl, w, false, 0)];
     if (!p->send[w].simple && n[0] + n[1] + n[2]) return false;
@@ -641,7 +649,7 @@ static pipe first_task(const pipe *p, const i64 *state, arena *tmp) {
   x.clock = arena_dup(tmp, state, state_of(p->st) * sizeof *state);
   x.channel = x.clock + p->st->pl.nplaces * p->C;
   if (p->st->ends) open_ends(&x, tmp);
-  x.value = ZNEWN(tmp, i64, (size_t)p->l->nslots * p->C);
+  x.value = NEWN(tmp, i64, (size_t)p->l->nslots * p->C); // no value is there yet
   for (u32 c = 0; c < p->C; c++) x.value[SLOT_NEVER * p->C + c] = STAGE_NEVER;
   run_before(&x);
   run_op(&x, p->l->op, p->C);

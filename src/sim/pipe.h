@@ -3,10 +3,12 @@
 #define HEDDLE_SIM_PIPE_H
 #include "sim/stages.h"
 
-enum { SIMPLE_CLASSES = 8 }; // most rank classes of simple sends, and of lanes
+// Most rank classes of simple sends, and of lanes; most values that come to a task there, or leave it.
+enum { SIMPLE_CLASSES = 8, LANE_VALUES = 3 };
 typedef struct {
-  bool one; // a[o][i] = to[o] + from[i], with one value at most that comes and one that leaves
-  bool all; // ... and every clock is later than its task began
+  bool one; // a[o][i] = to[o] + from[i]
+  bool
+      all; // ... with one value at most that comes and one that leaves, and every clock is later than its task began
   u32 nin, nout;
   const i64 *a; // as stage_task has it; NULL: there is no such task
   i64 from[2 * STAGE_CLASSES], to[2 * STAGE_CLASSES];
@@ -45,7 +47,7 @@ void wide_run_send(pipe *p, const stage_wide *x, u32 strm,
 void wide_add_busy(const sim_stages *st, u32 what, i64 times, i64 *busy, i64 *comm);
 
 // Runs the line for n pipes at once: of as many rank classes, SIMPLE_CLASSES at most, with the same line and
-// streams, one value at most into and out of every task, and all sends simple. Clocks and channels go on from
+// streams, LANE_VALUES at most into and out of every task, and all sends simple. Clocks and channels go on from
 // theirs, and are left as pipe.c would leave them. False, and they stay as they were: times are too long for
 // lanes.
 bool lanes_run(pipe *const *p, u32 n, arena *tmp);

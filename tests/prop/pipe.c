@@ -369,6 +369,7 @@ TEST(pipe_lanes_are_pipes) {
                                        "dp=2 tp=2 pp=4 mb=8 v=2 schedule=interleaved",
                                        "tp=2 pp=4 mb=4 schedule=zb-h1",
                                        "dp=2 pp=2 mb=8 v=2 schedule=zb-h1 channels=one",
+                                       "tp=2 pp=4 mb=8 v=2 schedule=zb-h1 overlap=none",
                                        "dp=2 tp=2 pp=2 mb=4 overlap=none",
                                        "dp=3 pp=2 mb=4 schedule=gpipe channels=pass"};
   static const char *const more[] = {"",       "recompute=full", "recompute=selective",   "zero=1",
