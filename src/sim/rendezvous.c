@@ -217,32 +217,23 @@ static bool same_along(const space *sp, group gs, group gt, u8 axis) {
   return x.size == y.size && x.step == y.step && x.at == y.at;
 }
 
-static bool splits_dim(const layout_info *l, u8 dim) {
-  for (u32 q = 0; q < l->nsplit; q++)
-    if (l->split[q].dim == dim) return true;
-  return false;
-}
-
-// Does the source hold each dimension whole, or split as the target splits it, along axes on which members of one
-// number are at one place?
+// Does the target, in even pieces, split all that the source splits, along axes on which members of one number are at
+// one place? Splits are disjoint digits of the index, so a piece of the target is a part of the source's.
 static bool divides_less(const space *sp, layout from, layout to, group gs, group gt) {
-  const layout_info *x = layout_get(sp, from), *y = layout_get(sp, to);
-  u32 n = 0;
-  for (u32 q = 0; q < y->nsplit; q++) n += splits_dim(x, y->split[q].dim);
-  if (n != x->nsplit) return false;
-  for (u32 q = 0; q < x->nsplit; q++) {
-    const lay_split *a = &x->split[q], *b = layout_split_of(sp, to, a->axis);
+  const layout_info *li = layout_get(sp, from);
+  for (u32 q = 0; q < li->nsplit; q++) {
+    const lay_split *a = &li->split[q], *b = layout_split_of(sp, to, a->axis);
     if (!b || a->dim != b->dim || a->stride != b->stride || a->table != b->table ||
         !same_along(sp, gs, gt, a->axis))
       return false;
   }
-  return true;
+  return layout_is_even(sp, to);
 }
 
 // Can member k of the source give member k of the target all that it is to hold, whatever k is? No where layouts and
 // groups alone do not say so. All hold something: pieces are even.
 static bool has_places(const space *sp, layout from, layout to, group gs, group gt) {
-  if (from.i != to.i) return layout_is_even(sp, to) && divides_less(sp, from, to, gs, gt);
+  if (from.i != to.i) return divides_less(sp, from, to, gs, gt);
   const layout_info *li = layout_get(sp, from);
   for (u32 q = 0; q < li->nsplit; q++)
     if (!same_along(sp, gs, gt, li->split[q].axis)) return false;
