@@ -70,9 +70,9 @@ static u32 roles_from_splits(sharding *s, const law *l, const op_row *row, const
   space *sp = s->x->p->sp;
   for (u32 k = 0; k < l->nopd; k++) {
     if (is_free(have[k])) continue;
-    const layout_info li = *layout_get(sp, have[k]);
-    for (u32 i = 0; i < li.nsplit && nr < ROLES_MAX; i++) {
-      const lay_split *sl = &li.split[i];
+    const layout_info *li = layout_get(sp, have[k]); // stays: no layout is made here
+    for (u32 i = 0; i < li->nsplit && nr < ROLES_MAX; i++) {
+      const lay_split *sl = &li->split[i];
       if (has_role(r, nr, sl->axis) || (stored[k] && storage_axis(s->x, sl->axis))) continue;
       if (time_only && !axis_get(sp, sl->axis)->temporal) continue;
       letter_split x;
@@ -223,11 +223,11 @@ static void set_free(sharding *s, value sv, layout l) { // a free parameter gets
       type_tensor(s->x->p, &val_type(s->x->src, s->f, sv)->s, l, (group){0});
 }
 
-static layout without_spatial_parts(const sharding *s, layout l) {
-  space *sp = s->x->p->sp;
-  layout_info li = *layout_get(sp, l);
-  for (u32 i = li.npart; i-- > 0;)
-    if (!axis_get(sp, li.part[i].axis)->temporal) l = layout_without(sp, l, li.part[i].axis);
+static layout without_spatial_parts(space *sp, layout l) {
+  for (u32 i = layout_get(sp, l)->npart; i-- > 0;) {
+    const u8 axis = layout_get(sp, l)->part[i].axis;
+    if (!axis_get(sp, axis)->temporal) l = layout_without(sp, l, axis);
+  }
   return l;
 }
 
@@ -235,9 +235,9 @@ static layout without_spatial_parts(const sharding *s, layout l) {
 // later (the backward pass, above all), or they would sum it again.
 static value as_summed(const sharding *s, value sv) {
   value v = s->map[sv];
-  if (without_spatial_parts(s, value_layout(s, v)).i == value_layout(s, v).i) return v;
+  if (without_spatial_parts(s->x->p->sp, value_layout(s, v)).i == value_layout(s, v).i) return v;
   for (const converted *c = s->conv[sv]; c; c = c->next)
-    if (without_spatial_parts(s, c->l).i == c->l.i)
+    if (without_spatial_parts(s->x->p->sp, c->l).i == c->l.i)
       v = c->v; // the first that was made: the list is in reverse
   return v;
 }
@@ -318,7 +318,7 @@ static void finish(sharding *s, const instr *in,
     s->map[sv] = made->res + k;
     if (s->demand_of && s->demand_of[sv]) {
       layout to = s->demand[s->demand_of[sv] - 1];
-      if (to.i == LAYOUT_SUMMED.i) to = without_spatial_parts(s, value_layout(s, s->map[sv]));
+      if (to.i == LAYOUT_SUMMED.i) to = without_spatial_parts(s->x->p->sp, value_layout(s, s->map[sv]));
       value w = shard_convert(s->x, &s->b, s->map[sv], to, s->g);
       if (s->b.failed) return;
       s->map[sv] = w;
@@ -367,7 +367,7 @@ static void shard_call(sharding *s, const instr *in) {
     const bool donated = opd_donated(s->f, in, k);
     have[k] = s->free_param[sv] ? LAYOUT_FREE : value_layout(s, donated ? s->map[sv] : as_summed(s, sv));
     if (!s->free_param[sv] && !donated && !is_summed_within(s, in, sv, have[k]))
-      have[k] = without_spatial_parts(s, have[k]);
+      have[k] = without_spatial_parts(s->x->p->sp, have[k]);
   }
   sharded callee;
   const shard_call_of call = {.f = in->callee, .in = have, .stored = stored, .g = s->g};
@@ -752,7 +752,7 @@ static void make_returns(sharding *s, const shard_call_of *c) {
     value sv = f->rets.v[i];
     layout want = c->demand ? c->demand[i] : LAYOUT_FREE;
     if (i + c->nacc >= n) want = s->in[c->acc + i + c->nacc - n];
-    if (want.i == LAYOUT_SUMMED.i) want = without_spatial_parts(s, value_layout(s, s->map[sv]));
+    if (want.i == LAYOUT_SUMMED.i) want = without_spatial_parts(s->x->p->sp, value_layout(s, s->map[sv]));
     ret[i] = is_free(want) ? as_summed(s, sv) : operand_as(s, sv, want);
     if (s->b.failed) return;
   }

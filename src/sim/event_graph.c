@@ -5,7 +5,8 @@
 // because the reader's own clock covers everything made on its stream. So three passes over a body: forward,
 // on which streams every value was made; backward, which values need slots; forward again, the nodes. A call
 // becomes one node of the caller and an event graph of its own, kept by (function, group, which parameters
-// may be late, which results are waited for).
+// may be late, which results are waited for). Of a probe it is the same on all groups whose classes differ in
+// nothing but their numbers, and is made once for these.
 #include "sim/internal.h"
 
 // Sets of streams as far as they matter: none, one (its id + 1), several.
@@ -669,16 +670,83 @@ static const body *body_new(sim *s, u32 row, const u8 *late, const u8 *want, boo
   return b;
 }
 
+// ---- the same function on other ranks -----------------------------------------------------------------
+static bool is_here(const prog *p, type t) { // on the group that the function is called on
+  const type_info *ti = type_get(p, t);
+  for (u32 k = 0; k < ti->n; k++)
+    if (!is_here(p, ti->elem[k])) return false;
+  return ti->tuple || !ti->g.i;
+}
+
+// Do two rendezvous join classes in the same places of x and y?
+static bool met_alike(const rendezvous *a, const rendezvous *b, const class_set *x, const class_set *y) {
+  if (a->nsets != b->nsets || memcmp(a->set_begin, b->set_begin, (a->nsets + 1) * sizeof *a->set_begin))
+    return false;
+  for (u32 k = 0; k < a->nsets; k++) {
+    const u32 *from = &a->mbegin[a->set_node[k]], *of = &b->mbegin[b->set_node[k]];
+    if ((from[0] < from[1]) != (of[0] < of[1])) return false;
+  }
+  for (u32 j = 0; j < a->set_begin[a->nsets]; j++)
+    if (!x->pos[a->cls[j]] || x->pos[a->cls[j]] != y->pos[b->cls[j]]) return false;
+  return true;
+}
+
+static u32 row_like(sim *s, u32 row);
+
+// Do two rows of one function take as long on classes in the same places of their sets, and meet alike?
+static bool rows_alike(sim *s, const priced *a, const priced *b) {
+  const func_info *f = func_get(s->p, a->f);
+  const class_set *x = members_of(s, a->g)->cs, *y = members_of(s, b->g)->cs;
+  if (x->n != y->n) return false;
+  for (u32 k = 0; k < x->n; k++)
+    if (s->weight[x->cls[k]] != s->weight[y->cls[k]]) return false;
+  for (u32 v = 1; v < f->values.n; v++)
+    if (!is_here(s->p, f->values.v[v].ty)) return false;
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *i = &f->body.v[k];
+    if (i->g.i) return false;
+    if (i->op == OP_call) {
+      if (row_like(s, a->ev[k]) != row_like(s, b->ev[k])) return false;
+    } else if (!no_work(op_row_of(i->op))) {
+      const event *c = &s->events.v[a->ev[k]], *d = &s->events.v[b->ev[k]];
+      if (c->dur != d->dur || c->per || d->per || !c->met != !d->met) return false;
+      if (c->met && !met_alike(c->met, d->met, x, y)) return false;
+    }
+  }
+  return true;
+}
+
+// The row whose graphs are those of this one, on other classes: the first of its function, or the row itself.
+static u32 row_like(sim *s, u32 row) {
+  priced *pr = &s->priced.v[row];
+  if (pr->like) return pr->like;
+  u32 *first = &s->first_row[pr->f.i];
+  if (!*first) *first = row;
+  return pr->like = *first == row || rows_alike(s, &s->priced.v[*first], pr) ? *first : row;
+}
+
+static body *body_elsewhere(sim *s, u32 row, const body *of) {
+  const class_set *from = members_of(s, s->priced.v[of->row].g)->cs,
+                  *to = members_of(s, s->priced.v[row].g)->cs;
+  body *b = arena_dup(s->a, of, sizeof *of);
+  u32 *cls = NEWN(s->a, u32, of->c.nclock);
+  for (u32 k = 0; k < of->c.nclock; k++) cls[k] = to->cls[from->pos[of->c.clock_class[k]] - 1];
+  b->row = b->c.priced = row, b->c.clock_class = cls;
+  return b;
+}
+
 static const body *body_of(sim *s, u32 row, const u8 *late, const u8 *want, bool maps) {
   const func_info *f = func_get(s->p, s->priced.v[row].f);
+  const u32 like = s->pipeline ? row_like(s, row) : row; // reports ask graphs inside for their classes
   u64 h = hash_bytes(want, f->rets.n, hash_bytes(late, f->nparams, row));
   for (u32 it = 0, id; hmap_next(&s->body_map, h, &it, &id);) {
     const body *b = s->bodies.v[id];
     if (b->row == row && memcmp(b->late, late, f->nparams) == 0 && memcmp(b->want, want, f->rets.n) == 0)
       return b;
   }
-  body *b = (body *)body_new(s, row, late, want, maps);
-  if (maps) b->c.map = sim_map_new(s->a, s->tmp, &b->c);
+  body *b = like != row ? body_elsewhere(s, row, body_of(s, like, late, want, maps))
+                        : (body *)body_new(s, row, late, want, maps);
+  if (maps && like == row) b->c.map = sim_map_new(s->a, s->tmp, &b->c);
   hmap_add(s->a, &s->body_map, h, s->bodies.n);
   *vec_push(s->a, &s->bodies) = b;
   return b;
@@ -687,6 +755,7 @@ static const body *body_of(sim *s, u32 row, const u8 *late, const u8 *want, bool
 static void summarise_callees(sim *s) {
   const func_info *f = func_get(s->p, s->p->main);
   if (!s->summaries) s->summaries = ZNEWN(s->a, const summary *, s->p->funcs.n);
+  if (!s->first_row) s->first_row = ZNEWN(s->a, u32, s->p->funcs.n);
   for (u32 k = 0; k < f->body.n && !s->one_stream; k++)
     if (f->body.v[k].op == OP_call) summary_of(s, f->body.v[k].callee);
 }

@@ -50,7 +50,7 @@ typedef struct {
   sim *s;
   u64 *sig;
   u8 *group_seen; // by group
-  u32 *row_seen;  // by type: the latest row that has seen it
+  u32 *seen_on;   // by type: the latest group that it was seen on, from 1
   bool sizes;     // pieces of different size are told apart
   hmap even;      // types and groups with uneven pieces that are done
   VEC(uneven_row) uneven;
@@ -114,8 +114,8 @@ static void split_by_values(splitter *x, u32 row) {
   const func_info *f = func_get(x->s->p, pr->f);
   for (u32 v = 1; v < f->values.n; v++) {
     type t = f->values.v[v].ty;
-    if (x->row_seen[t.i] != row) split_by_type(x, t, pr->g);
-    x->row_seen[t.i] = row;
+    if (x->seen_on[t.i] != pr->g.i + 1) split_by_type(x, t, pr->g);
+    x->seen_on[t.i] = pr->g.i + 1;
   }
 }
 
@@ -195,7 +195,7 @@ void fold_ranks(sim *s, bool fold) {
   u32 *class_of = NEWN(s->a, u32, s->nranks), *stage_of = NEWN(s->a, u32, s->nranks);
   splitter x = {.s = s, .sig = ZNEWN(s->tmp, u64, s->nranks)};
   x.group_seen = ZNEWN(s->tmp, u8, group_count(s->p->sp) + 1);
-  x.row_seen = ZNEWN(s->tmp, u32, s->p->types.n);
+  x.seen_on = ZNEWN(s->tmp, u32, s->p->types.n);
   split_by_values(&x, 1);
   const func_info *f = func_get(s->p, s->p->main);
   for (u32 k = 0; k < f->body.n; k++) {
@@ -210,7 +210,7 @@ void fold_ranks(sim *s, bool fold) {
   s->stage_of_rank = stage_of;
   if (fold) {
     x.sizes = true;
-    memset(x.row_seen, 0, s->p->types.n * sizeof *x.row_seen);
+    memset(x.seen_on, 0, s->p->types.n * sizeof *x.seen_on);
     for (u32 k = 1; k < s->priced.n; k++) split_by_values(&x, k);
     split_by_uneven(&x);
     for (u32 k = 0; k < s->members.n; k++)

@@ -65,6 +65,7 @@ typedef struct {
   group g;
   u32 *ev;
   const class_set **sets; // of its parameters, then of its results, once asked for; NULL: none were
+  u32 like;               // row_like in event_graph.c; 0: not asked
 } priced;
 
 typedef struct { // of a function, anywhere; see event_graph.c
@@ -126,6 +127,7 @@ typedef struct sim {
   VEC(priced) priced; // [0] unused; 1 = main
   hmap priced_map;
   const summary **summaries; // by function
+  u32 *first_row;            // by function: row of it that was asked for a graph first; 0: none
   const life **lives;        // by function
   u8 *life_flags;
   VEC(struct body *) bodies;

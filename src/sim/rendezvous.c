@@ -2,9 +2,9 @@
 // as rendezvous. Not what anything costs (price.c).
 //
 // Idea: a collective over some axes is one rendezvous for each subgroup. A send is one rendezvous for each
-// set of members that exchange something: where source and target hold the same pieces member k meets member
-// k, else the graph "shares an element" is cut into its connected components. A rank that both sends and
-// receives joins its rendezvous.
+// set of members that exchange something: where member k of the source has all that member k of the target is
+// to hold these two meet, else the graph "shares an element" is cut into its connected components. A rank that
+// both sends and receives joins its rendezvous.
 #include "sim/internal.h"
 
 // ---- sets of rank classes ---------------------------------------------------------------------------
@@ -217,14 +217,28 @@ static bool same_along(const space *sp, group gs, group gt, u8 axis) {
   return x.size == y.size && x.step == y.step && x.at == y.at;
 }
 
-// Do both sides hold the same pieces, member by member, because layout and coordinates are the same?
-static bool same_places(sim *s, layout from, layout to, group gs, group gt) {
-  if (from.i != to.i) return false;
-  const layout_info *li = layout_get(s->p->sp, from);
+// Does the target, in even pieces, split all that the source splits, along axes on which members of one number are at
+// one place? Splits are disjoint digits of the index, so a piece of the target is a part of the source's.
+static bool divides_less(const space *sp, layout from, layout to, group gs, group gt) {
+  const layout_info *li = layout_get(sp, from);
+  for (u32 q = 0; q < li->nsplit; q++) {
+    const lay_split *a = &li->split[q], *b = layout_split_of(sp, to, a->axis);
+    if (!b || a->dim != b->dim || a->stride != b->stride || a->table != b->table ||
+        !same_along(sp, gs, gt, a->axis))
+      return false;
+  }
+  return layout_is_even(sp, to);
+}
+
+// Can member k of the source give member k of the target all that it is to hold, whatever k is? No where layouts and
+// groups alone do not say so. All hold something: pieces are even.
+static bool has_places(const space *sp, layout from, layout to, group gs, group gt) {
+  if (from.i != to.i) return divides_less(sp, from, to, gs, gt);
+  const layout_info *li = layout_get(sp, from);
   for (u32 q = 0; q < li->nsplit; q++)
-    if (!same_along(s->p->sp, gs, gt, li->split[q].axis)) return false;
+    if (!same_along(sp, gs, gt, li->split[q].axis)) return false;
   for (u32 q = 0; q < li->npart; q++)
-    if (!same_along(s->p->sp, gs, gt, li->part[q].axis)) return false;
+    if (!same_along(sp, gs, gt, li->part[q].axis)) return false;
   return true;
 }
 
@@ -270,7 +284,7 @@ static void unite_sharing(sim *s, const type_info *from, const type_info *to, gr
 static bool is_direct(sim *s, type from, type to, group gs, group gt) {
   const type_info *fi = type_get(s->p, from), *ti = type_get(s->p, to);
   return fi->tuple ||
-         (members_of(s, gs)->n == members_of(s, gt)->n && same_places(s, fi->lay, ti->lay, gs, gt));
+         (members_of(s, gs)->n == members_of(s, gt)->n && has_places(s->p->sp, fi->lay, ti->lay, gs, gt));
 }
 
 // Can no rank be on both sides? It may say no where none is.
