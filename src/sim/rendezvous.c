@@ -220,7 +220,9 @@ static bool same_along(const space *sp, group gs, group gt, u8 axis) {
 // Does the target, in even pieces, split all that the source splits, along axes on which members of one number are at
 // one place? Splits are disjoint digits of the index, so a piece of the target is a part of the source's.
 static bool divides_less(const space *sp, layout from, layout to, group gs, group gt) {
-  const layout_info *li = layout_get(sp, from);
+  const layout_info *li = layout_get(sp, from), *ti = layout_get(sp, to);
+  for (u32 q = 0; q < li->npart + ti->npart; q++)
+    if (!same_along(sp, gs, gt, (q < li->npart ? li->part[q] : ti->part[q - li->npart]).axis)) return false;
   for (u32 q = 0; q < li->nsplit; q++) {
     const lay_split *a = &li->split[q], *b = layout_split_of(sp, to, a->axis);
     if (!b || a->dim != b->dim || a->stride != b->stride || a->table != b->table ||
