@@ -134,7 +134,7 @@ shrunk     512 -> 8 (tokens[1]), 1024 -> 48 (word[1]), 4096 -> 128 (h.0.mlp.up[1
            30522 -> 206 (word[0])
 results    69
 elements   924,157
-worst      1.51897e-12
+worst      1.10448e-12
 tolerance  1e-09
 verdict    equal: the plan computes what the model computes, at the extents given above
 
@@ -224,20 +224,20 @@ worst      7.65689e-12
 verdict    equal: the plan computes what the model computes, at the extents given above
 $ heddle verify bert-large:layers=4 --memory 50MB --batch 32 --train --strategy "dp=2 tp=2 pp=2 mb=4 sp tp.stages=2/1 dp.shares=1/1/3/3" | sed -n "/^plan/p;/^worst/p;/^verdict/p"
 plan       dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 sp dp.shares=1/1/3/3
-worst      1.88891e-12
+worst      2.97979e-12
 verdict    equal: the plan computes what the model computes, at the extents given above
 $ heddle verify bert-large:layers=4 --memory 50MB --batch 32 --train --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 dp.shares=1/3 tp.shares=1/1/3/3" | sed -n "/^plan/p;/^worst/p;/^verdict/p"
 plan       dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 dp.shares=1/3 tp.shares=1/1/3/3
-worst      4.32137e-12
+worst      3.73221e-12
 verdict    equal: the plan computes what the model computes, at the extents given above
 ## What needs several data or tensor ranks needs them at one place.
 $ heddle verify bert-large:layers=4 --memory 50MB --batch 32 --train --strategy "dp=1 tp=2 pp=2 mb=4 tp.stages=2/1 zero=3 sp dp.shares=1/3" | sed -n "/^plan/p;/^worst/p;/^verdict/p"
 plan       dp=1 tp=2 pp=2 mb=4 tp.stages=2/1 zero=3 sp dp.shares=1/3
-worst      3.37589e-12
+worst      1.95315e-12
 verdict    equal: the plan computes what the model computes, at the extents given above
 $ heddle verify bert-large:layers=4 --memory 50MB --batch 32 --train --strategy "dp=2 tp=1 pp=2 mb=4 tp.stages=1/2 zero=2 sp tables=whole tp.shares=1/3" | sed -n "/^plan/p;/^worst/p;/^verdict/p"
 plan       dp=2 tp=1 pp=2 mb=4 tp.stages=1/2 zero=2 sp tables=whole tp.shares=1/3
-worst      7.49041e-12
+worst      3.48102e-12
 verdict    equal: the plan computes what the model computes, at the extents given above
 $ heddle verify bert-large:layers=4 --batch 32 --train --strategy "dp=2 tp=1 pp=2 mb=4 tp.stages=1/1 sp"
 error[E0509]: sp needs tp > 1; got tp=1

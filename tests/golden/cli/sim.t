@@ -103,8 +103,8 @@ cost source  count      time    share  spread known
 roofline        16  30.08 ms  100.0 %       100.0 %
 
 figure          stated in         count      time   share  spread  measurements
-d: f32 gemm     devices.yaml:205      8  27.97 ms  93.0 %  10.0 %            40
-d: elementwise  devices.yaml:205      8  2.105 ms   7.0 %  30.0 %            15
+d: f32 gemm     devices.yaml:206      8  27.97 ms  93.0 %  10.0 %            40
+d: elementwise  devices.yaml:206      8  2.105 ms   7.0 %  30.0 %            15
 $ heddle sim mlp-xs --machine m.yaml --json | sed -n '/error/p; /sources/,$p'
   "time_error_ps": 2867415868,
   "known_error_ps": 2867415868,
@@ -114,8 +114,8 @@ $ heddle sim mlp-xs --machine m.yaml --json | sed -n '/error/p; /sources/,$p'
     {"source": "roofline", "count": 16, "time_ps": 30075178664, "share": 1, "known_error_share": 1}
   ],
   "figures": [
-    {"figure": "d: f32 gemm", "stated": "devices.yaml:205", "source": "roofline", "count": 8, "time_ps": 27970026664, "share": 0.9300036743415969, "spread": 0.1, "measurements": 40, "measured": "my own runs"},
-    {"figure": "d: elementwise", "stated": "devices.yaml:205", "source": "roofline", "count": 8, "time_ps": 2105152000, "share": 0.06999632565840308, "spread": 0.3, "measurements": 15, "measured": "my own runs"}
+    {"figure": "d: f32 gemm", "stated": "devices.yaml:206", "source": "roofline", "count": 8, "time_ps": 27970026664, "share": 0.9300036743415969, "spread": 0.1, "measurements": 40, "measured": "my own runs"},
+    {"figure": "d: elementwise", "stated": "devices.yaml:206", "source": "roofline", "count": 8, "time_ps": 2105152000, "share": 0.06999632565840308, "spread": 0.3, "measurements": 15, "measured": "my own runs"}
   ]
 }
 ## Line 11 before line 10: the second stage waits.
@@ -325,8 +325,8 @@ $ heddle sim mlp-xs --machine laptop --json | sed -E 's/: [0-9.e+-]+/: N/g'
     {"source": "roofline", "count": N, "time_ps": N, "share": N, "known_error_share": N}
   ],
   "figures": [
-    {"figure": "cpu-core: f32 gemm", "stated": "devices.yaml:205", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
-    {"figure": "cpu-core: Nlementwise", "stated": "devices.yaml:205", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null}
+    {"figure": "cpu-core: f32 gemm", "stated": "devices.yaml:206", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: Nlementwise", "stated": "devices.yaml:206", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null}
   ]
 }
 ## Every rank and instruction one by one: the same result.
@@ -430,12 +430,12 @@ $ heddle sim mlp-xs --train --data 2 --pipeline 2 --microbatches 4 --machine lap
     {"source": "launch time", "count": N, "time_ps": N, "share": N, "known_error_share": N}
   ],
   "figures": [
-    {"figure": "cpu-core: f32 gemm", "stated": "devices.yaml:205", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
-    {"figure": "cpu-core: Nlementwise", "stated": "devices.yaml:205", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
-    {"figure": "link of cpu-core: all_reduce", "stated": "devices.yaml:206", "source": "link model", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
-    {"figure": "cpu-core: move", "stated": "devices.yaml:205", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
-    {"figure": "cpu-core: reduction", "stated": "devices.yaml:205", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
-    {"figure": "link of cpu-core: send", "stated": "devices.yaml:206", "source": "link model", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: f32 gemm", "stated": "devices.yaml:206", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: Nlementwise", "stated": "devices.yaml:206", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "link of cpu-core: all_reduce", "stated": "devices.yaml:207", "source": "link model", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: move", "stated": "devices.yaml:206", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "cpu-core: reduction", "stated": "devices.yaml:206", "source": "roofline", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
+    {"figure": "link of cpu-core: send", "stated": "devices.yaml:207", "source": "link model", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
     {"figure": "cpu-core: launch of elementwise", "stated": "devices.yaml:203", "source": "launch time", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null},
     {"figure": "cpu-core: launch of move", "stated": "devices.yaml:203", "source": "launch time", "count": N, "time_ps": N, "share": N, "spread": null, "measurements": null, "measured": null}
   ]

@@ -152,19 +152,19 @@ model      bert-base:layers=2,hidden=24,heads=4,vocab=30
 plan       dp=2 tp=2 pp=2 mb=2 zero=3
 results    115
 elements   58,667
-worst      1.41441e-12
+worst      1.23042e-12
 tolerance  1e-09
 verdict    equal: the plan computes what the model computes
 
-result                  elements  largest difference     relative
-h.0.mlp.down.grad          2,304           6.245e-17  1.41441e-12
-h.1.mlp.down.grad          2,304         4.16334e-17   1.0675e-12
-h.1.mlp.up.grad            2,304         4.85723e-17  1.00256e-12
-word.grad                    720         9.02056e-17   6.2014e-13
-h.0.mlp.up.grad            2,304          3.1225e-17   4.7664e-13
-head.grad                    576         1.38778e-16  4.75628e-13
-h.0.attn.qkv.grad          1,728         8.32667e-17  3.82264e-13
-h.1.attn.qkv.grad          1,728         5.55112e-17  2.62017e-13
-h.1.attn.out.grad            576         3.46945e-17  1.50267e-13
-h.1.attn.qkv.bias.grad        72         5.55112e-17  9.95725e-14
+result                elements  largest difference     relative
+h.0.mlp.down.grad        2,304         3.62124e-17  1.23042e-12
+h.1.mlp.up.grad          2,304         4.85723e-17  1.12061e-12
+h.1.mlp.down.grad        2,304         4.85723e-17  7.65822e-13
+word.grad                  720         8.32667e-17  4.13427e-13
+head.grad                  576         9.71445e-17  3.80503e-13
+h.0.mlp.up.grad          2,304         4.16334e-17  3.54029e-13
+h.1.attn.qkv.grad        1,728         6.93889e-17  3.10218e-13
+h.0.attn.qkv.grad        1,728         9.02056e-17  2.28565e-13
+h.0.mlp.up.bias.grad        96         1.73472e-17  1.87299e-13
+h.0.ln1.b.grad              24         5.61617e-17  1.55711e-13
 ... and 105 more
