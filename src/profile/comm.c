@@ -130,18 +130,17 @@ static void note(void *arg, const func_info *f, const instr *i, group g) {
 static u32 times_for(const cost_event *e) { return (u32)MIN(MAX(MOST_BYTES / MAX(e->size, 1), 1), TIMES); }
 static u32 figures_of(const cost_event *e) { return e->op == OP_send ? 1 : times_for(e); } // of a repeat
 
-// Repeats, `each` figures of each in v; how many. All processes of the job take part in the barriers.
+// Repeats, `each` figures of each in v, which has room for one more that does not count; how many. All processes of the job take part in the barriers.
 static u32 repeat(const profile_job *j, ctx *c, eval_rank *r, const u32 *next, watching *w, u32 each,
                   double *v) {
   const u64 begin = clock_ns();
-  double unused[TIMES + 1];
   u32 n = 0;
   for (u32 k = 0;; k++) {
     bool go =
         n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS && !(r && profile_enough(v, n * each, PART)));
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
     if (!go) return n;
-    w->n = 0, w->v = k < WARM ? unused : v + (size_t)n * each, w->v[0] = 0;
+    w->n = 0, w->v = v + (size_t)(k < WARM ? MOST : n) * each, w->v[0] = 0;
     w->last_ns = clock_ns();
     if (r && !eval_rank_step(r, next)) return 0;
     n += k >= WARM;
@@ -181,7 +180,7 @@ bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at
     ok = r;
   }
   if (r) eval_rank_watch(r, note, &w);
-  double *v = ZNEWN(a, double, MOST *each), *all = NEWN(a, double, (size_t)j->nprocs *MOST *each);
+  double *v = ZNEWN(a, double, (MOST + 1) * each), *all = NEWN(a, double, (size_t)j->nprocs *MOST *each);
   const u32 repeats = ok ? repeat(j, c, r, next, &w, each, v) : 0;
   eval_rank_free(r);
   ok = repeats;

@@ -67,6 +67,7 @@ search_point *search_find(const search *s, const strategy *x) {
 
 static void equals(search *s, search_point *p, const strategy *other, const char *cause) {
   strbuf *b = &s->text;
+  assert(p);
   b->a = s->a, b->n = 0;
   sb_put(b, "the same program as ");
   strategy_print(other, b);
