@@ -73,14 +73,41 @@ static void done(void *arg, const func_info *f, const instr *i, group g) {
   w->last_ns = clock_ns();
 }
 
-// Nobody is at the other end: what was sent last comes back, so that numbers are of the size that they have in a step.
+// Nobody is at the other end: what was sent last comes back, so that numbers are of the size that they have in a step; where not all
+// that moves is of one floating type, zeros, for it might be taken for an index or for no number.
 typedef struct {
   char *data;
   i64 bytes, room;
+  bool zeros;
 } echo;
+
+static bool is_of(const prog *p, type t, dtype *one) { // *one 0: none yet
+  const type_info *ti = type_get(p, t);
+  for (u32 k = 0; k < ti->n; k++)
+    if (!is_of(p, ti->elem[k], one)) return false;
+  if (ti->tuple) return true;
+  if (!*one) *one = ti->s.t;
+  return ti->s.t == *one && dtype_kind_of(ti->s.t) == DK_FLOAT;
+}
+
+static bool moves_one_type(const prog *p) {
+  dtype one = 0;
+  for (u32 fn = 1; fn < p->funcs.n; fn++) {
+    const func_info *f = func_get(p, (func){fn});
+    for (u32 k = 0; k < f->body.n; k++) {
+      const instr *i = &f->body.v[k];
+      if (i->op != OP_send && !cost_op_moves((opcode)i->op)) continue;
+      for (u32 r = 0; r < i->nres; r++)
+        if (!is_of(p, f->values.v[i->res + r].ty, &one)) return false;
+    }
+  }
+  return true;
+}
+
 static bool send_nowhere(void *arg, u32 to, const void *data, i64 bytes) {
   echo *e = arg;
   (void)to;
+  if (e->zeros) return true;
   if (bytes > e->room) {
     free(e->data);
     e->data = base_malloc((size_t)bytes), e->room = bytes;
@@ -150,7 +177,7 @@ bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank
   eval_array *in = NEWN(a, eval_array, nin + 1);
   u32 *next = ZNEWN(a, u32, nin + 1);
   walk w = {.x = x, .rank = rank[j->link.rank]};
-  echo heard = {0};
+  echo heard = {.zeros = !moves_one_type(p)};
   const eval_link nowhere = {.rank = w.rank, .arg = &heard, .send = send_nowhere, .receive = receive_echo};
   const size_t each = (size_t)nevents * MOST;
   double *own = NEWN(a, double, each), *all = j->link.rank ? own : NEWN(a, double, each * j->nprocs);
