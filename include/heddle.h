@@ -647,6 +647,10 @@ void heddle_run_fault(heddle_program *distributed, const heddle_fault *f); // as
 typedef struct heddle_profile heddle_profile;
 heddle_profile *heddle_profile_run(heddle_program *const *distributed, uint32_t n, heddle_machine *m,
                                    const heddle_transport *t, const char *path);
+// The same of the best o->top plans of a search (0: 10), which is searched again with what was measured until all of its best plans are
+// known. Rank 0 searches; only there is the database.
+heddle_profile *heddle_profile_best(heddle_program *model, heddle_machine *m, const heddle_search_options *o,
+                                    const heddle_transport *t, const char *path);
 // For rank 0: fits every kind of event that the database has of the machine, so that heddle_machine_profiles answers events
 // that were not measured too, and says so (source "fitted"). What it was and how far off it is, is in p's report.
 bool heddle_profile_fit(heddle_profile *p, heddle_machine *m, const char *path);

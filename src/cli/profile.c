@@ -2,7 +2,6 @@
 // machines probe: describes this machine.
 // Both are run by processes that a launcher has started, as those of `heddle run`.
 #include "cli/cli.h"
-#include <stdlib.h>
 #include <unistd.h>
 
 static bool ended(cli *x, heddle_transport *t, bool ok) {
@@ -23,62 +22,49 @@ static bool profile_import(cli *x, const char *file) {
   return put(x, heddle_profile_report(heddle_profile_import(x->s, x->import, file, m, d), format_of(x)));
 }
 
-// The plans whose events are asked for: the one that is named, or the best ones of a search.
-typedef struct {
-  heddle_program **v;
-  uint32_t n, ranks; // ranks: of the largest
-} programs;
-
-static bool add_program(programs *to, heddle_plan *b) {
-  heddle_program *d = b ? heddle_plan_apply(b) : NULL;
-  if (!heddle_program_validate(d)) return false;
-  const uint32_t ranks = heddle_program_ranks(d);
-  if (ranks > to->ranks) to->ranks = ranks;
-  to->v[to->n++] = d;
-  return true;
+// Is this process of the job that measures? If not, it has started one, which has ended: *ok.
+static bool in_job(cli *x, heddle_machine *m, uint32_t ranks, heddle_transport *t, bool *ok) {
+  const bool here = ranks_are_here();
+  *ok = here ? ranks_join(x, m, t) : ranks_start(x, ranks < RANKS_MEASURING ? ranks : RANKS_MEASURING);
+  return here && *ok;
 }
 
-static bool best_programs(cli *x, heddle_machine *m, programs *to) {
+static bool measured(cli *x, heddle_machine *m, heddle_transport *t, heddle_profile *p, const char *file) {
+  const bool ok = p && (t->link.rank || ((!x->fit || heddle_profile_fit(p, m, file)) &&
+                                         put(x, heddle_profile_report(p, format_of(x)))));
+  return ended(x, t, ok);
+}
+
+static bool profile_best(cli *x, heddle_machine *m, const char *file) {
   heddle_search_options o = {.strategy = chosen_of(x),
                              .train = x->train,
                              .top = (uint32_t)x->top.i,
-                             .threads = 1, // of each rank, and all ranks search
                              .ranks = (uint32_t)x->devices.i};
+  heddle_transport t;
+  bool ok;
   if (x->plan || x->annotate)
     return usage_error("leave out one of them", "--top searches: it does not go with --%s",
                        x->plan ? "plan" : "annotate");
   if (!m) return usage_error("--machine here.yaml", "--top needs --machine");
   if (!optimizer_of(x, &o.optimizer)) return false;
-  heddle_program *model = model_of(x, true);
-  heddle_search *f = model ? heddle_search_run(model, m, &o) : NULL;
-  const uint32_t found = f ? heddle_search_count(f) : 0, n = found < o.top ? found : o.top;
-  to->v = calloc((size_t)n + 1, sizeof *to->v);
-  if (!to->v) return usage_error(NULL, "out of memory");
-  for (uint32_t k = 0; k < n; k++)
-    if (!add_program(to, heddle_search_plan(f, k))) return false;
-  return n;
+  if (!in_job(x, m, o.ranks ? o.ranks : heddle_machine_ranks(m), &t, &ok)) return ok;
+  return measured(x, m, &t, heddle_profile_best(model_of(x, true), m, &o, &t, file), file);
 }
 
-static bool named_program(cli *x, heddle_machine *m, programs *to) {
+static bool profile_plan(cli *x, heddle_machine *m, const char *file) {
   heddle_plan *b;
   heddle_program *d;
+  heddle_transport t;
+  char cores[32];
+  bool ok;
   if (!plan_of(x, m, &b, &d)) return false;
   if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2'", "`heddle profile` needs a plan");
-  to->v = calloc(1, sizeof *to->v);
-  return to->v ? add_program(to, b) : usage_error(NULL, "out of memory");
-}
-
-static bool measure(cli *x, heddle_machine *m, const programs *d, const char *file) {
-  char cores[32];
-  snprintf(cores, sizeof cores, "1x%u cpu-core", d->ranks);
-  if (!m) m = heddle_machine_load(x->s, cores);
-  if (!m) return false;
-  if (!ranks_are_here()) return ranks_start(x, d->ranks < RANKS_MEASURING ? d->ranks : RANKS_MEASURING);
-  heddle_transport t;
-  if (!ranks_join(x, m, &t)) return false;
-  heddle_profile *p = heddle_profile_run(d->v, d->n, m, &t, file);
-  if (p && x->fit && !t.link.rank && !heddle_profile_fit(p, m, file)) return ended(x, &t, false);
-  return ended(x, &t, p && (t.link.rank || put(x, heddle_profile_report(p, format_of(x)))));
+  if (!heddle_program_validate(d = heddle_plan_apply(b))) return false;
+  const uint32_t ranks = heddle_program_ranks(d);
+  snprintf(cores, sizeof cores, "1x%u cpu-core", ranks);
+  if (!m && !(m = heddle_machine_load(x->s, cores))) return false;
+  if (!in_job(x, m, ranks, &t, &ok)) return ok;
+  return measured(x, m, &t, heddle_profile_run(&d, 1, m, &t, file), file);
 }
 
 bool cmd_profile(cli *x) {
@@ -90,12 +76,8 @@ bool cmd_profile(cli *x) {
   if (x->profiles && !x->machine)
     return usage_error("add --machine, as `heddle sim` has it", "--profiles needs --machine");
   heddle_machine *m = x->machine ? machine_of(x) : NULL;
-  programs d = {0};
   if (x->machine && !m) return false;
-  const bool ok =
-      (x->top.given ? best_programs(x, m, &d) : named_program(x, m, &d)) && measure(x, m, &d, file);
-  free(d.v);
-  return ok;
+  return x->top.given ? profile_best(x, m, file) : profile_plan(x, m, file);
 }
 
 bool machines_probe(cli *x) {

@@ -136,8 +136,8 @@ static u32 repeat(const profile_job *j, ctx *c, eval_rank *r, const u32 *next, w
   const u64 begin = clock_ns();
   u32 n = 0;
   for (u32 k = 0;; k++) {
-    bool go =
-        n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS && !(r && profile_enough(v, n * each, PART)));
+    bool go = n < LEAST || (r && n < MOST && clock_ns() - begin < LONG_NS &&
+                            !profile_enough(v, n * each, PART * profile_median(v, n * each)));
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
     if (!go) return n;
     w->n = 0, w->v = v + (size_t)(k < WARM ? MOST : n) * each, w->v[0] = 0;

@@ -224,16 +224,14 @@ static void count_rows(importing *r, profile_report *out) {
 
 // Events of the program of which the database has no times.
 static bool count_lost(importing *r, event_db *db, const prog *p, profile_report *out) {
-  profile_events x;
   measured_event *has;
   u32 n;
-  if (!profile_events_of(&x, r->c, r->a, p, r->m) || !event_db_get(db, r->a, r->machine, NULL, &has, &n))
-    return false;
+  if (!event_db_get(db, r->a, r->machine, NULL, &has, &n)) return false;
   machine_events known = {.n = n, .row = has};
   for (u32 k = 0; k < n; k++) hmap_add(r->a, &known.by_key, hash_bytes(has[k].key, strlen(has[k].key), 0), k);
-  out->nplan = x.v.n;
-  for (u32 k = 0; k < x.v.n; k++) out->nlost += !machine_events_find(&known, x.v.v[k].key);
-  return true;
+  machine with = *r->m;
+  with.events = &known;
+  return profile_missing(r->c, r->a, p, &with, &out->nplan, &out->nlost);
 }
 
 bool profile_import(ctx *c, arena *a, const char *file, const char *path, const machine *m, const prog *p,

@@ -5,12 +5,10 @@
 #include "machine/machine.h"
 
 // ---- together (together.c) --------------------------------------------------------------------------------
-// Process 0 decides, all others hear it: a collective call, which is also a barrier. False: a process is gone.
+// *go where any of the processes 0..n-1 says so: a collective call, which is also a barrier. False: a process is gone.
 bool together(const profile_job *j, u32 n, bool *go);
 // Figures of every process of 0..n-1, to process 0: out has n * count of them there.
 bool together_gather(const profile_job *j, u32 n, const double *v, u32 count, double *out);
-// n bytes of process 0, for all.
-bool together_tell(const profile_job *j, void *bytes, i64 n);
 bool together_lost(ctx *c); // false, with E_PEER
 
 // ---- one communication (comm.c) -----------------------------------------------------------------------------
@@ -21,8 +19,8 @@ bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at
                   profile_figure *out);
 
 // ---- computation (walk.c) --------------------------------------------------------------------------------
-// Every process runs the part of a rank: process q that of rank[q]. Process 0 gets a figure for each event, count 0 where
-// none of them ran it.
-bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank, profile_figure *out,
-                progress *bar);
+// Every process runs the part of a rank: process q that of rank[q], until the wanted events are known as well as the step is to be
+// known. Process 0 gets a figure for each event, count 0 where none of them ran it.
+bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank, const bool *wanted,
+                profile_figure *out);
 #endif

@@ -26,8 +26,9 @@ typedef struct {
 // Of repeats v[0..n), n above 0, which are sorted. Those further above the median than OUTLIER times the median distance
 // from it are left out: something else ran.
 profile_figure profile_settle(double *v, u32 n);
-// Do n repeats say enough? Their median is within `part` of itself, two times in three, if they are alike and independent.
-bool profile_enough(const double *v, u32 n, double part);
+// Do n repeats say enough? Their median is within `off` of what it is, two times in three, if they are alike and independent.
+bool profile_enough(const double *v, u32 n, double off);
+double profile_median(const double *v, u32 n); // as profile_settle has it, of n above 0
 // What events took in steps, v[event * most + step], scaled so that their medians, each count[event] times, add up to the median
 // step. Events with count 0 do not run, steps are 0..nsteps.
 void profile_add_up(double *v, u32 most, const u32 *count, u32 nevents, u32 nsteps);
@@ -69,6 +70,7 @@ u32 profile_event_of(profile_events *x, const func_info *f, const instr *i, grou
 // ---- measuring -------------------------------------------------------------------------------------------
 typedef struct {
   const char *machine, *versions, *path;
+  u32 nrounds; // searches whose best plans were measured; 0: there was none
   u32 nprograms, nevents, nknown, nmeasured, nscaled,
       nleft; // nleft: that could not be measured with so few processes
   double seconds;
@@ -83,10 +85,19 @@ typedef struct {
   const char *path;     // of the database
   const char *versions; // "heddle 0.1.0, Open MPI 4.1.4": what the times depend on beside the machine
 } profile_opts;
+// A job that measures programs, some at a time, and tells of all in *out. NULL and diagnostics. What the arguments point to lives as long
+// as the session, in arena a; a program while it is measured.
+typedef struct profile_session profile_session;
+profile_session *profile_begin(const profile_job *j, ctx *c, arena *a, const machine *m, const profile_opts *o,
+                               profile_report *out);
 // Measures what the database has not of this machine and these versions of the events of n programs, and puts it there. False and
 // diagnostics.
-bool profile_programs(const profile_job *j, ctx *c, arena *a, const prog *const *p, u32 n, const machine *m,
-                      const profile_opts *o, profile_report *out);
+bool profile_programs(profile_session *p, const prog *const *of, u32 n);
+void profile_end(profile_session *p);        // NULL is fine
+// How many events of a program have no time in the machine's measured events, of *nevents. False and diagnostics.
+bool profile_missing(ctx *c, arena *a, const prog *p, const machine *m, u32 *nevents, u32 *nmissing);
+// n bytes of process 0, for all. False: a process is gone.
+bool profile_tell(const profile_job *j, void *bytes, i64 n);
 
 // Times that a program of `heddle export --to profile-pytorch` has measured, a line of JSON each, into the database at `path`:
 // all of them, or on a fault none. m: the machine that they must be of, and p the program whose events are counted; NULL.

@@ -25,13 +25,18 @@ profile_figure profile_settle(double *v, u32 n) {
   return x;
 }
 
-bool profile_enough(const double *v, u32 n, double part) {
+static profile_figure settled(const double *v, u32 n) {
   double *of = malloc(n * sizeof *of);
   if (!of) base_out_of_memory(n * sizeof *of);
   memcpy(of, v, n * sizeof *of);
   const profile_figure x = profile_settle(of, n);
   free(of);
-  return x.spread <= part * sqrt(x.count);
+  return x;
+}
+double profile_median(const double *v, u32 n) { return settled(v, n).median; }
+bool profile_enough(const double *v, u32 n, double off) {
+  const profile_figure x = settled(v, n);
+  return x.spread * x.median <= off * sqrt(x.count);
 }
 
 void profile_add_up(double *v, u32 most, const u32 *count, u32 nevents, u32 nsteps) {

@@ -16,10 +16,12 @@ bool together(const profile_job *j, u32 n, bool *go) {
     return ok;
   }
   for (u32 q = 1; q < n && ok; q++) {
-    char there;
+    char there = 0;
     ok = l->receive(l->arg, q, &there, 1);
+    word |= there;
   }
   for (u32 q = 1; q < n && ok; q++) ok = l->send(l->arg, q, &word, 1);
+  *go = word;
   return ok;
 }
 
@@ -33,7 +35,7 @@ bool together_gather(const profile_job *j, u32 n, const double *v, u32 count, do
   return ok;
 }
 
-bool together_tell(const profile_job *j, void *bytes, i64 n) {
+bool profile_tell(const profile_job *j, void *bytes, i64 n) {
   const eval_link *l = &j->link;
   bool ok = true;
   if (l->rank) return l->receive(l->arg, 0, bytes, n);

@@ -11,7 +11,7 @@
 
 enum { WARM = 1, LEAST = 3, MOST = 60 };
 static const u64 LONG_NS = 1500000000;
-static const double PART = 0.007; // of the step, as well as it is to be known
+static const double PART = 0.007; // of the step, as well as what is wanted of it is to be known
 
 typedef struct {
   double ns;
@@ -134,19 +134,21 @@ static bool step(walk *w, eval_rank *r, const u32 *next) {
 }
 
 // v[event * MOST + step]; NAN where it did not run. count: of each event in a step. Returns the steps; 0 and a diagnostic.
-static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32 *next, double *v, u32 *count,
-                  u32 nevents) {
+static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32 *next, const bool *wanted,
+                  double *v, u32 *count, u32 nevents) {
   const u64 begin = clock_ns();
-  double whole[MOST] = {0};
+  double whole[MOST] = {0}, asked[MOST] = {0}; // of a step: all events, and those that are wanted
   u32 n = 0;
   for (u32 k = 0;; k++) {
-    bool go = n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS && !profile_enough(whole, n, PART));
+    bool go = n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS &&
+                            !profile_enough(asked, n, PART * profile_median(whole, n)));
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
     if (!go) return n;
     if (!step(w, r, next)) return 0;
     if (k < WARM) continue;
     for (u32 e = 0; e < nevents && e < w->of.n; e++) {
       whole[n] += w->of.v[e].ns;
+      if (wanted[e]) asked[n] += w->of.v[e].ns;
       if ((count[e] = w->of.v[e].n)) v[(size_t)e * MOST + n] = w->of.v[e].ns / count[e];
     }
     n++;
@@ -169,8 +171,8 @@ static void settle_all(const double *all, u32 nprocs, u32 nevents, profile_figur
   arena_free(a);
 }
 
-bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank, profile_figure *out,
-                progress *bar) {
+bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank, const bool *wanted,
+                profile_figure *out) {
   const prog *p = x->p;
   const u32 nin = func_get(p, p->main)->nparams, nevents = x->v.n;
   arena *a = arena_new();
@@ -182,13 +184,12 @@ bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank
   const size_t each = (size_t)nevents * MOST;
   double *own = NEWN(a, double, each), *all = j->link.rank ? own : NEWN(a, double, each * j->nprocs);
   for (size_t k = 0; k < each; k++) own[k] = NAN;
-  (void)bar;
   eval_rank_next(p, next);
   const eval_opts o = {.threads = j->threads};
   eval_rank *r = eval_random(p, 0, in, nin, a) ? eval_rank_new(p, &o, &nowhere, in, nin) : NULL;
   if (r) eval_rank_watch(r, done, &w);
   u32 *count = ZNEWN(a, u32, nevents + 1);
-  const u32 nsteps = r ? repeat(j, c, &w, r, next, own, count, nevents) : 0;
+  const u32 nsteps = r ? repeat(j, c, &w, r, next, wanted, own, count, nevents) : 0;
   bool ok = nsteps;
   if (ok) profile_add_up(own, MOST, count, nevents, nsteps);
   eval_rank_free(r);

@@ -65,6 +65,7 @@ void report_profile(report *r, arena *a, const profile_report *p) {
   report_fact(r, "machine", "machine", cell_text(p->machine));
   report_fact(r, "versions", "versions", cell_text(p->versions));
   if (p->nprograms > 1) report_fact(r, "plans", "plans", cell_i(CELL_INT, p->nprograms));
+  if (p->nrounds) report_fact(r, "searches", "searches", cell_i(CELL_INT, p->nrounds));
   report_fact(r, "events", "distinct events", cell_i(CELL_INT, p->nevents));
   report_fact(r, "known", "known before", cell_i(CELL_INT, p->nknown));
   report_fact(r, "measured", "measured now", cell_i(CELL_INT, p->nmeasured));

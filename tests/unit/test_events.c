@@ -222,24 +222,32 @@ TEST(events_of_programs_read_back) {
   }
 }
 
+static bool measure(bed *b, const prog *const *p, u32 n, const char *path, const char *versions, profile_report *r) {
+  const profile_job alone = {.nprocs = 1};
+  const profile_opts o = {.path = path, .versions = versions};
+  profile_session *s = profile_begin(&alone, b->c, b->a, b->m, &o, r);
+  const bool ok = s && profile_programs(s, p, n);
+  profile_end(s);
+  return ok;
+}
+
 // Alone there is nobody to communicate with: computations are measured, and only once.
 TEST(events_measured_once) {
   bed b = open_bed("mlp-xs:layers=2,hidden=16", "dp=2", "1x2 cpu-core");
   const char *path = file_of(b.a, "once.db");
-  const profile_job alone = {.nprocs = 1};
-  const profile_opts o = {.path = path, .versions = "here"};
   profile_report r;
-  REQUIRE(profile_programs(&alone, b.c, b.a, &(const prog *){b.p}, 1, b.m, &o, &r));
+  REQUIRE(measure(&b, &(const prog *){b.p}, 1, path, "here", &r));
   CHECK(r.nmeasured > 5 && r.nleft > 0);
   CHECK_EQ_I64(r.nknown, 0);
   CHECK_EQ_I64(r.nmeasured + r.nleft, r.nevents);
-  const u32 first = r.nmeasured;
-  REQUIRE(profile_programs(&alone, b.c, b.a, &(const prog *){b.p}, 1, b.m, &o, &r));
+  const u32 first = r.nmeasured, left = r.nleft;
+  REQUIRE(measure(&b, &(const prog *){b.p}, 1, path, "here", &r));
   CHECK_EQ_I64(r.nmeasured, 0);
   CHECK_EQ_I64(r.nknown, first);
-  REQUIRE(profile_programs(&alone, b.c, b.a, &(const prog *){b.p}, 1, b.m,
-                           &(profile_opts){.path = path, .versions = "newer"}, &r));
+  REQUIRE(measure(&b, (const prog *const[]){b.p, b.p}, 2, path, "newer", &r));
   CHECK_EQ_I64(r.nmeasured, first);
+  CHECK_EQ_I64(r.nleft, left);
+  CHECK_EQ_I64(r.nprograms, 2);
   unlink(path);
   close_bed(&b);
 }
