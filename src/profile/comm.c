@@ -132,12 +132,12 @@ static u32 figures_of(const cost_event *e) { return e->op == OP_send ? 1 : times
 
 // Repeats, `each` figures of each in v, which has room for one more that does not count; how many. All processes of the job take part in the barriers.
 static u32 repeat(const profile_job *j, ctx *c, eval_rank *r, const u32 *next, watching *w, u32 each,
-                  double *v) {
+                  double off_ns, double *v) {
   const u64 begin = clock_ns();
   u32 n = 0;
   for (u32 k = 0;; k++) {
     bool go = n < LEAST || (r && n < MOST && clock_ns() - begin < LONG_NS &&
-                            !profile_enough(v, n * each, PART * profile_median(v, n * each)));
+                            profile_off(v, n * each) > MAX(off_ns, PART * profile_median(v, n * each)));
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
     if (!go) return n;
     w->n = 0, w->v = v + (size_t)(k < WARM ? MOST : n) * each, w->v[0] = 0;
@@ -162,7 +162,7 @@ static void settle(arena *a, const cost_event *e, const u32 *members, u32 n, con
 }
 
 bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at, const u32 *members, u32 n,
-                  profile_figure *out) {
+                  double off_ns, profile_figure *out) {
   arena *a = arena_new();
   const u32 each = figures_of(e), nin = e->op == OP_send ? 1 : 2;
   prog *p = comm_program(c, a, e, n, times_for(e) + (e->op == OP_send), at);
@@ -181,7 +181,8 @@ bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at
   }
   if (r) eval_rank_watch(r, note, &w);
   double *v = ZNEWN(a, double, (MOST + 1) * each), *all = NEWN(a, double, (size_t)j->nprocs *MOST *each);
-  const u32 repeats = ok ? repeat(j, c, r, next, &w, each, v) : 0;
+  const u32 repeats =
+      ok ? repeat(j, c, r, next, &w, each, e->op == OP_send ? 2.0 * times_for(e) * off_ns : off_ns, v) : 0;
   eval_rank_free(r);
   ok = repeats;
   if (ok && !together_gather(j, j->nprocs, v, MOST * each, all)) ok = together_lost(c);

@@ -104,21 +104,57 @@ static bool members_differ(const profile_events *x, const func_info *f, const in
   return false;
 }
 
-static bool look(profile_events *x, func fn, group g, hmap *seen) {
+// How often a function runs in a step on each group.
+typedef struct {
+  hmap at;   // function and group -> number + 1
+  hmap leaf; // function -> 1: it calls nothing
+  VEC(u64) runs;
+} tallies;
+static u64 call_key(func fn, group g) { return hash_u64((u64)fn.i << 32 | g.i, 7); }
+
+static u64 *runs_of(const profile_events *x, tallies *t, func fn, group g) {
+  const u64 at = call_key(fn, g);
+  u32 k = hmap_get(&t->at, at);
+  if (!k) {
+    *vec_push(x->a, &t->runs) = 0;
+    hmap_add(x->a, &t->at, at, k = t->runs.n);
+  }
+  return &t->runs.v[k - 1];
+}
+
+static void count_runs(const profile_events *x, tallies *t, func fn, group g) {
   const func_info *f = func_get(x->p, fn);
-  const u64 at = hash_u64((u64)fn.i << 32 | g.i, 7);
+  bool leaf = true;
+  ++*runs_of(x, t, fn, g);
+  if (hmap_get(&t->leaf, hash_u64(fn.i, 8))) return;
+  for (u32 k = 0; k < f->body.n; k++) {
+    const instr *i = &f->body.v[k];
+    if (i->op != OP_call) continue;
+    count_runs(x, t, i->callee, i->g.i ? i->g : g);
+    leaf = false;
+  }
+  if (leaf) hmap_add(x->a, &t->leaf, hash_u64(fn.i, 8), 1);
+}
+
+static bool look(profile_events *x, tallies *t, func fn, group g, hmap *seen) {
+  const func_info *f = func_get(x->p, fn);
+  const u64 at = call_key(fn, g), runs = *runs_of(x, t, fn, g);
   if (hmap_get(seen, at)) return true;
   hmap_add(x->a, seen, at, 1);
   for (u32 k = 0; k < f->body.n; k++) {
     const instr *i = &f->body.v[k];
     const group on = i->g.i ? i->g : g;
     if (i->op == OP_call) {
-      if (!look(x, i->callee, on, seen)) return false;
+      if (!look(x, t, i->callee, on, seen)) return false;
       continue;
     }
     const u32 n = members_differ(x, f, i) ? group_get(x->p->sp, on)->nranks : 1;
-    for (u32 m = 0; m < n; m++)
-      if (event_at(x, f, i, on, m) < 0) return false;
+    for (u32 m = 0, last = 0; m < n; m++) {
+      const int event = event_at(x, f, i, on, m);
+      if (event < 0) return false;
+      if (event && (u32)event != last) x->v.v[event - 1].times += runs;
+      last = (u32)event;
+    }
   }
   return true;
 }
@@ -126,10 +162,13 @@ static bool look(profile_events *x, func fn, group g, hmap *seen) {
 bool profile_events_of(profile_events *x, ctx *c, arena *a, const prog *p, const machine *m) {
   machine *plain = arena_dup(a, m, sizeof *m);
   hmap seen = {0};
+  tallies t = {0};
   plain->events = NULL, plain->profile = NULL;
   *x = (profile_events){.p = p, .a = a};
   x->k = cost_model_new(c, a, plain, NULL);
-  return x->k && look(x, p->main, (group){0}, &seen);
+  if (!x->k) return false;
+  count_runs(x, &t, p->main, (group){0});
+  return look(x, &t, p->main, (group){0}, &seen);
 }
 
 bool profile_missing(ctx *c, arena *a, const prog *p, const machine *m, u32 *nevents, u32 *nmissing) {

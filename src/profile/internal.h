@@ -14,13 +14,13 @@ bool together_lost(ctx *c); // false, with E_PEER
 // ---- one communication (comm.c) -----------------------------------------------------------------------------
 // A program of `times` communications of the event among n ranks. NULL and a diagnostic.
 prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, split_at at);
-// Among the processes of `members`, n of them, of which this may be one; process 0 gets the figure. times: as above.
+// Among the processes of `members`, n of them, of which this may be one; process 0 gets the figure. off_ns: as far off it may be in any case.
 bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at, const u32 *members, u32 n,
-                  profile_figure *out);
+                  double off_ns, profile_figure *out);
 
 // ---- computation (walk.c) --------------------------------------------------------------------------------
 // Every process runs the part of a rank: process q that of rank[q], until the wanted events are known as well as the step is to be
-// known. Process 0 gets a figure for each event, count 0 where none of them ran it.
+// known. Process 0 gets a figure for each event, count 0 where none of them ran it. step_ns: of the computations of this process's part.
 bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank, const bool *wanted,
-                profile_figure *out);
+                profile_figure *out, double *step_ns);
 #endif

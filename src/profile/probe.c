@@ -206,7 +206,7 @@ static bool probe_link(probing *x) {
   }
   for (u32 k = 0; k < 2; k++) {
     const cost_event e = {.op = OP_send, .t = DT_F32, .size = size[k]};
-    if (!comm_measure(x->j, x->c, &e, (split_at){1, 1}, pair, 2, &f[k])) return false;
+    if (!comm_measure(x->j, x->c, &e, (split_at){1, 1}, pair, 2, 0, &f[k])) return false;
   }
   const double ns = MAX(f[1].median - f[0].median, 1);
   sb_fmt(&x->out, "    link:\n      kind: switch\n      bandwidth: %.4f GB/s",

@@ -8,6 +8,7 @@ typedef struct {
 typedef struct {
   const profile_event *e; // of the first program that has it, while that is at hand
   const char *key;
+  u64 times; // that a rank runs it in a step of any program, at most
   bool wanted;
 } wanting;
 struct profile_session {
@@ -21,6 +22,7 @@ struct profile_session {
   hmap by_key;
   VEC(wanting) v; // the events of all programs so far
   u32 nbefore;    // of programs that are done
+  double step_ns; // the shortest part of a step that this process ran; 0: none yet
   progress bar;
   u64 done;
 };
@@ -31,9 +33,12 @@ static const char *machine_name(const machine *m) { return sym_str(m->c, m->name
 static u32 number_of(profile_session *p, const profile_event *e) {
   const u64 h = hash_bytes(e->key, strlen(e->key), 0);
   for (u32 it = 0, k; hmap_next(&p->by_key, h, &it, &k);)
-    if (!strcmp(p->v.v[k].key, e->key)) return k;
+    if (!strcmp(p->v.v[k].key, e->key)) {
+      p->v.v[k].times = MAX(p->v.v[k].times, e->times);
+      return k;
+    }
   hmap_add(p->a, &p->by_key, h, p->v.n);
-  *vec_push(p->a, &p->v) = (wanting){.e = e, .key = e->key};
+  *vec_push(p->a, &p->v) = (wanting){.e = e, .key = e->key, .times = e->times};
   return p->v.n - 1;
 }
 
@@ -101,7 +106,9 @@ static bool walk_subject(profile_session *p, subject *s, const u32 *rank, u32 n)
   profile_figure *of = ZNEWN(p->a, profile_figure, events + 1);
   bool *wanted = NEWN(p->a, bool, events + 1);
   for (u32 k = 0; k < events; k++) wanted[k] = is_wanted(p, s, k);
-  if (!walk_ranks(p->j, p->c, &s->x, rank, wanted, of)) return false;
+  double step_ns = 0;
+  if (!walk_ranks(p->j, p->c, &s->x, rank, wanted, of, &step_ns)) return false;
+  if (!p->step_ns || step_ns < p->step_ns) p->step_ns = step_ns;
   u8 *has = ZNEWN(p->a, u8, events + 1);
   for (u32 k = 0; k < events; k++) has[k] = of[k].count > 0;
   if (!profile_tell(p->j, has, events)) return together_lost(p->c);
@@ -142,7 +149,10 @@ static bool computations(profile_session *p, subject *s, u32 n) {
 }
 
 // ---- communication ----------------------------------------------------------------------------------------------
-static bool one_comm(profile_session *p, const profile_event *e) {
+static const double PART = 0.002; // of a step, as well as what it spends in one event is to be known
+
+static bool one_comm(profile_session *p, const wanting *w) {
+  const profile_event *e = w->e;
   const u32 most = e->e.op == OP_send ? PROFILE_SEND_RANKS : PROFILE_GROUP_RANKS;
   const u32 n = MIN(MIN(e->e.where->n, most), p->j->nprocs);
   u32 *members = NEWN(p->a, u32, n + 1);
@@ -154,7 +164,8 @@ static bool one_comm(profile_session *p, const profile_event *e) {
   bool own = e->e.where->n == n; // its own ranks, where they are there
   for (u32 k = 0; k < n; k++) own = own && k < e->nmembers && e->members[k] < p->j->nprocs;
   for (u32 k = 0; k < n; k++) members[k] = own ? e->members[k] : k;
-  if (!comm_measure(p->j, p->c, &e->e, e->at, members, n, &got)) return false;
+  if (!comm_measure(p->j, p->c, &e->e, e->at, members, n, PART * p->step_ns / (double)MAX(w->times, 1), &got))
+    return false;
   const bool scaled = e->e.where->n != n;
   p->out->nscaled += scaled, p->out->nmeasured += !scaled;
   if (p->j->link.rank) return true;
@@ -167,7 +178,7 @@ static bool communications(profile_session *p) {
   for (u32 k = p->nbefore; k < p->v.n; k++) {
     wanting *w = &p->v.v[k];
     if (!w->wanted) continue;
-    if (!one_comm(p, w->e)) return false;
+    if (!one_comm(p, w)) return false;
     w->wanted = false;
     advance(p, 1);
   }
@@ -175,8 +186,8 @@ static bool communications(profile_session *p) {
 }
 
 // ---- a job --------------------------------------------------------------------------------------------------
-profile_session *profile_begin(const profile_job *j, ctx *c, arena *a, const machine *m, const profile_opts *o,
-                               profile_report *out) {
+profile_session *profile_begin(const profile_job *j, ctx *c, arena *a, const machine *m,
+                               const profile_opts *o, profile_report *out) {
   profile_session *p = ZNEWN(a, profile_session, 1);
   *p = (profile_session){.j = j, .c = c, .a = a, .m = m, .o = o, .out = out};
   *out = (profile_report){.machine = machine_name(m), .versions = o->versions, .path = o->path};

@@ -26,8 +26,8 @@ typedef struct {
 // Of repeats v[0..n), n above 0, which are sorted. Those further above the median than OUTLIER times the median distance
 // from it are left out: something else ran.
 profile_figure profile_settle(double *v, u32 n);
-// Do n repeats say enough? Their median is within `off` of what it is, two times in three, if they are alike and independent.
-bool profile_enough(const double *v, u32 n, double off);
+// How far the median of n repeats is off, two times in three, if they are alike and independent; and that median.
+double profile_off(const double *v, u32 n);
 double profile_median(const double *v, u32 n); // as profile_settle has it, of n above 0
 // What events took in steps, v[event * most + step], scaled so that their medians, each count[event] times, add up to the median
 // step. Events with count 0 do not run, steps are 0..nsteps.
@@ -52,12 +52,11 @@ typedef struct {
   u32 nmembers; // communication: of it, and which ranks these are
   const u32 *members;
   split_at at; // ... of what a rank has
+  u64 times;   // that a rank runs it in a step, at most
 } profile_event;
 typedef struct {
   VEC(profile_event) v;
   hmap by_key;
-  // of an instruction on a group (u64) -> number + 1; 0: it has no price
-  hmap by_instr;
   cost_model *k;
   const prog *p;
   arena *a;
@@ -88,12 +87,12 @@ typedef struct {
 // A job that measures programs, some at a time, and tells of all in *out. NULL and diagnostics. What the arguments point to lives as long
 // as the session, in arena a; a program while it is measured.
 typedef struct profile_session profile_session;
-profile_session *profile_begin(const profile_job *j, ctx *c, arena *a, const machine *m, const profile_opts *o,
-                               profile_report *out);
+profile_session *profile_begin(const profile_job *j, ctx *c, arena *a, const machine *m,
+                               const profile_opts *o, profile_report *out);
 // Measures what the database has not of this machine and these versions of the events of n programs, and puts it there. False and
 // diagnostics.
 bool profile_programs(profile_session *p, const prog *const *of, u32 n);
-void profile_end(profile_session *p);        // NULL is fine
+void profile_end(profile_session *p); // NULL is fine
 // How many events of a program have no time in the machine's measured events, of *nevents. False and diagnostics.
 bool profile_missing(ctx *c, arena *a, const prog *p, const machine *m, u32 *nevents, u32 *nmissing);
 // n bytes of process 0, for all. False: a process is gone.

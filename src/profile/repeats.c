@@ -34,9 +34,9 @@ static profile_figure settled(const double *v, u32 n) {
   return x;
 }
 double profile_median(const double *v, u32 n) { return settled(v, n).median; }
-bool profile_enough(const double *v, u32 n, double off) {
+double profile_off(const double *v, u32 n) {
   const profile_figure x = settled(v, n);
-  return x.spread * x.median <= off * sqrt(x.count);
+  return x.spread * x.median / sqrt(x.count);
 }
 
 void profile_add_up(double *v, u32 most, const u32 *count, u32 nevents, u32 nsteps) {

@@ -133,17 +133,18 @@ static bool step(walk *w, eval_rank *r, const u32 *next) {
   return true;
 }
 
-// v[event * MOST + step]; NAN where it did not run. count: of each event in a step. Returns the steps; 0 and a diagnostic.
+// v[event * MOST + step]; NAN where it did not run. count: of each event in a step. Returns the steps, the median one takes *step_ns;
+// 0 and a diagnostic.
 static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32 *next, const bool *wanted,
-                  double *v, u32 *count, u32 nevents) {
+                  double *v, u32 *count, u32 nevents, double *step_ns) {
   const u64 begin = clock_ns();
   double whole[MOST] = {0}, asked[MOST] = {0}; // of a step: all events, and those that are wanted
   u32 n = 0;
   for (u32 k = 0;; k++) {
     bool go = n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS &&
-                            !profile_enough(asked, n, PART * profile_median(whole, n)));
+                            profile_off(asked, n) > PART * profile_median(whole, n));
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
-    if (!go) return n;
+    if (!go) return *step_ns = profile_median(whole, n), n;
     if (!step(w, r, next)) return 0;
     if (k < WARM) continue;
     for (u32 e = 0; e < nevents && e < w->of.n; e++) {
@@ -172,7 +173,7 @@ static void settle_all(const double *all, u32 nprocs, u32 nevents, profile_figur
 }
 
 bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank, const bool *wanted,
-                profile_figure *out) {
+                profile_figure *out, double *step_ns) {
   const prog *p = x->p;
   const u32 nin = func_get(p, p->main)->nparams, nevents = x->v.n;
   arena *a = arena_new();
@@ -189,7 +190,7 @@ bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank
   eval_rank *r = eval_random(p, 0, in, nin, a) ? eval_rank_new(p, &o, &nowhere, in, nin) : NULL;
   if (r) eval_rank_watch(r, done, &w);
   u32 *count = ZNEWN(a, u32, nevents + 1);
-  const u32 nsteps = r ? repeat(j, c, &w, r, next, wanted, own, count, nevents) : 0;
+  const u32 nsteps = r ? repeat(j, c, &w, r, next, wanted, own, count, nevents, step_ns) : 0;
   bool ok = nsteps;
   if (ok) profile_add_up(own, MOST, count, nevents, nsteps);
   eval_rank_free(r);

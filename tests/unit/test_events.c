@@ -222,7 +222,8 @@ TEST(events_of_programs_read_back) {
   }
 }
 
-static bool measure(bed *b, const prog *const *p, u32 n, const char *path, const char *versions, profile_report *r) {
+static bool measure(bed *b, const prog *const *p, u32 n, const char *path, const char *versions,
+                    profile_report *r) {
   const profile_job alone = {.nprocs = 1};
   const profile_opts o = {.path = path, .versions = versions};
   profile_session *s = profile_begin(&alone, b->c, b->a, b->m, &o, r);
