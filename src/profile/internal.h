@@ -19,8 +19,9 @@ bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at
                   double off_ns, profile_figure *out);
 
 // ---- computation (walk.c) --------------------------------------------------------------------------------
-// Every process runs the part of a rank: process q that of rank[q], until the wanted events are known as well as the step is to be
-// known. Process 0 gets a figure for each event, count 0 where none of them ran it. step_ns: of the computations of this process's part.
-bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank, const bool *wanted,
-                profile_figure *out, double *step_ns);
+// Every process runs the part of a rank of some program, until the wanted events are known as well as the step is to be known. What
+// they took is in v[event * WALK_MOST + step], in ns, NAN where there was none. step_ns: of the computations of this part.
+enum { WALK_MOST = 60 };
+bool walk_rank(const profile_job *j, ctx *c, profile_events *x, u32 rank, const bool *wanted, double *v,
+               double *step_ns);
 #endif

@@ -1,5 +1,6 @@
 // profile.c - all events of programs that a database does not have: measured, and put there as soon as they are known.
 #include "profile/internal.h"
+#include <math.h>
 
 typedef struct {
   profile_events x;
@@ -87,65 +88,104 @@ static bool is_wanted(const profile_session *p, const subject *s, u32 event) {
   return p->v.v[s->of[event]].wanted && !s->x.v.v[event].e.where;
 }
 
-// The ranks of a program whose parts have what is missing, as many as there are processes; how many events these are.
-static u32 ranks_for(const profile_session *p, const subject *s, u32 *rank, u32 *nranks) {
+// A rank's part of a program, which a process runs.
+typedef struct {
+  subject *s;
+  u32 rank;
+} part;
+
+// The ranks of a program whose parts have what is missing and not taken, up to `most`; how many events these are.
+static u32 ranks_for(const profile_session *p, const subject *s, const bool *taken, u32 most, u32 *rank,
+                     u32 *nranks) {
   u32 events = 0;
   *nranks = 0;
   for (u32 k = 0; k < s->x.v.n; k++) {
     u32 q = 0;
-    if (!is_wanted(p, s, k)) continue;
+    if (!is_wanted(p, s, k) || taken[s->of[k]]) continue;
     while (q < *nranks && rank[q] != s->x.v.v[k].rank) q++;
-    if (q == *nranks && q < p->j->nprocs) rank[(*nranks)++] = s->x.v.v[k].rank;
+    if (q == *nranks && q < most) rank[(*nranks)++] = s->x.v.v[k].rank;
     events += q < *nranks;
   }
   return events;
 }
 
-static bool walk_subject(profile_session *p, subject *s, const u32 *rank, u32 n) {
-  const u32 events = s->x.v.n;
-  profile_figure *of = ZNEWN(p->a, profile_figure, events + 1);
-  bool *wanted = NEWN(p->a, bool, events + 1);
-  for (u32 k = 0; k < events; k++) wanted[k] = is_wanted(p, s, k);
-  double step_ns = 0;
-  if (!walk_ranks(p->j, p->c, &s->x, rank, wanted, of, &step_ns)) return false;
-  if (!p->step_ns || step_ns < p->step_ns) p->step_ns = step_ns;
-  u8 *has = ZNEWN(p->a, u8, events + 1);
-  for (u32 k = 0; k < events; k++) has[k] = of[k].count > 0;
-  if (!profile_tell(p->j, has, events)) return together_lost(p->c);
-  measured_event *row = NEWN(p->a, measured_event, events + 1);
-  u32 nrows = 0;
-  for (u32 k = 0; k < events; k++) {
-    const profile_event *e = &s->x.v.v[k];
-    if (!wanted[k]) continue;
-    if (has[k]) row[nrows++] = row_of(e->key, &of[k], 1, EVENT_MEASURED);
-    bool ran = has[k];
-    for (u32 q = 0; q < n; q++) ran |= rank[q] == e->rank;
-    p->v.v[s->of[k]].wanted = !ran;
-    if (ran && !has[k]) p->out->nleft++;
+// A part for every process: of the program of which most is missing, then of the one of which most is missing besides. A process
+// that is left over runs some part too, for the ranks of a real step have no idle neighbours. False: nothing is missing.
+static bool deal(const profile_session *p, subject *s, u32 n, part *to) {
+  const u32 nprocs = p->j->nprocs;
+  bool *taken = ZNEWN(p->a, bool, p->v.n + 1);
+  u32 *rank = NEWN(p->a, u32, nprocs), have = 0;
+  while (have < nprocs) {
+    subject *of = NULL;
+    u32 most = 0, nranks;
+    for (u32 k = 0; k < n; k++) {
+      const u32 events = ranks_for(p, &s[k], taken, nprocs - have, rank, &nranks);
+      if (events > most) of = &s[k], most = events;
+    }
+    if (!of) break;
+    ranks_for(p, of, taken, nprocs - have, rank, &nranks);
+    for (u32 k = 0; k < of->x.v.n; k++) taken[of->of[k]] |= is_wanted(p, of, k);
+    for (u32 q = 0; q < nranks; q++) to[have++] = (part){of, rank[q]};
   }
+  for (u32 q = have; have && q < nprocs; q++) to[q] = to[q % have];
+  return have;
+}
+
+// Of process 0: what the processes' events took, by number of the session; count 0: none ran it.
+static void settle_parts(const profile_session *p, const part *of, const double *all, u32 most,
+                         profile_figure *out) {
+  double *v = NEWN(p->a, double, p->j->nprocs *WALK_MOST);
+  u32 **at = NEWN(p->a, u32 *, p->j->nprocs); // by process: an event's number -> its own + 1
+  for (u32 q = 0; q < p->j->nprocs; q++) {
+    at[q] = ZNEWN(p->a, u32, p->v.n + 1);
+    for (u32 k = 0; k < of[q].s->x.v.n; k++) at[q][of[q].s->of[k]] = k + 1;
+  }
+  for (u32 e = p->nbefore; e < p->v.n; e++) {
+    u32 n = 0;
+    for (u32 q = 0; q < p->j->nprocs; q++)
+      for (u32 step = 0; step < WALK_MOST && at[q][e]; step++) {
+        const double x = all[((size_t)q * most + at[q][e] - 1) * WALK_MOST + step];
+        if (!isnan(x)) v[n++] = x;
+      }
+    if (n) out[e] = profile_settle(v, n);
+  }
+}
+
+static bool run_parts(profile_session *p, const part *of) {
+  const part mine = of[p->j->link.rank];
+  u32 most = 0, nrows = 0;
+  for (u32 q = 0; q < p->j->nprocs; q++) most = MAX(most, of[q].s->x.v.n);
+  const size_t each = (size_t)most * WALK_MOST;
+  bool *wanted = NEWN(p->a, bool, most + 1);
+  double *own = ZNEWN(p->a, double, each),
+         *all = p->j->link.rank ? own : NEWN(p->a, double, each * p->j->nprocs), step_ns = 0;
+  for (u32 k = 0; k < mine.s->x.v.n; k++) wanted[k] = is_wanted(p, mine.s, k);
+  if (!walk_rank(p->j, p->c, &mine.s->x, mine.rank, wanted, own, &step_ns)) return false;
+  if (!p->step_ns || step_ns < p->step_ns) p->step_ns = step_ns;
+  if (!together_gather(p->j, p->j->nprocs, own, (u32)each, all)) return together_lost(p->c);
+  profile_figure *got = ZNEWN(p->a, profile_figure, p->v.n + 1);
+  if (!p->j->link.rank) settle_parts(p, of, all, most, got);
+  if (!profile_tell(p->j, got, (i64)(p->v.n * sizeof *got))) return together_lost(p->c);
+  measured_event *row = NEWN(p->a, measured_event, p->v.n + 1);
+  for (u32 q = 0; q < p->j->nprocs; q++)
+    for (u32 k = 0; k < of[q].s->x.v.n; k++) {
+      const profile_event *e = &of[q].s->x.v.v[k];
+      const u32 at = of[q].s->of[k];
+      if (!is_wanted(p, of[q].s, k) || (!got[at].count && e->rank != of[q].rank)) continue;
+      if (got[at].count) row[nrows++] = row_of(e->key, &got[at], 1, EVENT_MEASURED);
+      p->out->nleft += !got[at].count;
+      p->v.v[at].wanted = false;
+    }
   p->out->nmeasured += nrows;
   advance(p, nrows);
   return p->j->link.rank || event_db_put(p->db, machine_name(p->m), p->o->versions, row, nrows);
 }
 
-// The program of which most is missing, until nothing is: what it has, others need not run for. A process that is left over runs
-// some part too, for the ranks of a real step have no idle neighbours.
 static bool computations(profile_session *p, subject *s, u32 n) {
-  u32 *rank = NEWN(p->a, u32, p->j->nprocs), *best = NEWN(p->a, u32, p->j->nprocs);
-  for (;;) {
-    subject *of = NULL;
-    u32 most = 0, nbest = 0;
-    for (u32 k = 0; k < n; k++) {
-      u32 nranks;
-      const u32 events = ranks_for(p, &s[k], rank, &nranks);
-      if (events <= most) continue;
-      of = &s[k], most = events, nbest = nranks;
-      memcpy(best, rank, nranks * sizeof *rank);
-    }
-    if (!of) return true;
-    for (u32 q = nbest; q < p->j->nprocs; q++) best[q] = best[q % nbest];
-    if (!walk_subject(p, of, best, nbest)) return false;
-  }
+  part *of = NEWN(p->a, part, p->j->nprocs);
+  while (deal(p, s, n, of))
+    if (!run_parts(p, of)) return false;
+  return true;
 }
 
 // ---- communication ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { WARM = 1, LEAST = 3, MOST = 60 };
+enum { WARM = 1, LEAST = 3 };
 static const u64 LONG_NS = 1500000000;
 static const double PART = 0.007; // of the step, as well as what is wanted of it is to be known
 
@@ -133,15 +133,15 @@ static bool step(walk *w, eval_rank *r, const u32 *next) {
   return true;
 }
 
-// v[event * MOST + step]; NAN where it did not run. count: of each event in a step. Returns the steps, the median one takes *step_ns;
+// v[event * WALK_MOST + step]; NAN where it did not run. count: of each event in a step. Returns the steps, the median one takes *step_ns;
 // 0 and a diagnostic.
 static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32 *next, const bool *wanted,
                   double *v, u32 *count, u32 nevents, double *step_ns) {
   const u64 begin = clock_ns();
-  double whole[MOST] = {0}, asked[MOST] = {0}; // of a step: all events, and those that are wanted
+  double whole[WALK_MOST] = {0}, asked[WALK_MOST] = {0}; // of a step: all events, and those that are wanted
   u32 n = 0;
   for (u32 k = 0;; k++) {
-    bool go = n < LEAST || (n < MOST && clock_ns() - begin < LONG_NS &&
+    bool go = n < LEAST || (n < WALK_MOST && clock_ns() - begin < LONG_NS &&
                             profile_off(asked, n) > PART * profile_median(whole, n));
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
     if (!go) return *step_ns = profile_median(whole, n), n;
@@ -150,53 +150,31 @@ static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32
     for (u32 e = 0; e < nevents && e < w->of.n; e++) {
       whole[n] += w->of.v[e].ns;
       if (wanted[e]) asked[n] += w->of.v[e].ns;
-      if ((count[e] = w->of.v[e].n)) v[(size_t)e * MOST + n] = w->of.v[e].ns / count[e];
+      if ((count[e] = w->of.v[e].n)) v[(size_t)e * WALK_MOST + n] = w->of.v[e].ns / count[e];
     }
     n++;
   }
 }
 
-static void settle_all(const double *all, u32 nprocs, u32 nevents, profile_figure *out) {
-  double *v = NULL;
-  arena *a = arena_new();
-  v = NEWN(a, double, nprocs *MOST);
-  for (u32 e = 0; e < nevents; e++) {
-    u32 n = 0;
-    for (u32 q = 0; q < nprocs; q++)
-      for (u32 s = 0; s < MOST; s++) {
-        const double x = all[((size_t)q * nevents + e) * MOST + s];
-        if (!isnan(x)) v[n++] = x;
-      }
-    out[e] = n ? profile_settle(v, n) : (profile_figure){0};
-  }
-  arena_free(a);
-}
-
-bool walk_ranks(const profile_job *j, ctx *c, profile_events *x, const u32 *rank, const bool *wanted,
-                profile_figure *out, double *step_ns) {
+bool walk_rank(const profile_job *j, ctx *c, profile_events *x, u32 rank, const bool *wanted, double *v,
+               double *step_ns) {
   const prog *p = x->p;
   const u32 nin = func_get(p, p->main)->nparams, nevents = x->v.n;
   arena *a = arena_new();
   eval_array *in = NEWN(a, eval_array, nin + 1);
-  u32 *next = ZNEWN(a, u32, nin + 1);
-  walk w = {.x = x, .rank = rank[j->link.rank]};
+  u32 *next = ZNEWN(a, u32, nin + 1), *count = ZNEWN(a, u32, nevents + 1);
+  walk w = {.x = x, .rank = rank};
   echo heard = {.zeros = !moves_one_type(p)};
-  const eval_link nowhere = {.rank = w.rank, .arg = &heard, .send = send_nowhere, .receive = receive_echo};
-  const size_t each = (size_t)nevents * MOST;
-  double *own = NEWN(a, double, each), *all = j->link.rank ? own : NEWN(a, double, each * j->nprocs);
-  for (size_t k = 0; k < each; k++) own[k] = NAN;
+  const eval_link nowhere = {.rank = rank, .arg = &heard, .send = send_nowhere, .receive = receive_echo};
+  for (size_t k = 0; k < (size_t)nevents * WALK_MOST; k++) v[k] = NAN;
   eval_rank_next(p, next);
   const eval_opts o = {.threads = j->threads};
   eval_rank *r = eval_random(p, 0, in, nin, a) ? eval_rank_new(p, &o, &nowhere, in, nin) : NULL;
   if (r) eval_rank_watch(r, done, &w);
-  u32 *count = ZNEWN(a, u32, nevents + 1);
-  const u32 nsteps = r ? repeat(j, c, &w, r, next, wanted, own, count, nevents, step_ns) : 0;
-  bool ok = nsteps;
-  if (ok) profile_add_up(own, MOST, count, nevents, nsteps);
+  const u32 nsteps = r ? repeat(j, c, &w, r, next, wanted, v, count, nevents, step_ns) : 0;
+  if (nsteps) profile_add_up(v, WALK_MOST, count, nevents, nsteps);
   eval_rank_free(r);
   free(heard.data);
-  if (ok && !together_gather(j, j->nprocs, own, (u32)each, all)) ok = together_lost(c);
-  if (ok && !j->link.rank) settle_all(all, j->nprocs, nevents, out);
   arena_free(a);
-  return ok;
+  return nsteps;
 }
