@@ -117,9 +117,9 @@ typedef struct {
   const char *name; // "sgd", "momentum", "adam", "adamw", "adafactor"; NULL: sgd
   double lr, momentum, beta1, beta2, eps, weight_decay;
   bool no_master_weights; // weights in f16 and bf16 are updated as they are, not through a copy in f32
+  bool figures;           // the figures are meant, be they all 0; else all 0 are the optimizer's defaults
 } heddle_optimizer;
-// The defaults of an optimizer, to be changed; false and a diagnostic if there is none of that name. An
-// optimizer option with a name and all figures 0 means its defaults.
+// The defaults of an optimizer, to be changed, with `figures`; false and a diagnostic if there is none of that name.
 bool heddle_optimizer_find(heddle_session *s, const char *name, heddle_optimizer *out);
 bool heddle_program_annotated(
     const heddle_program *p); // has it annotations of its own (docs/annotations.md)?

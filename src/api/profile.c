@@ -1,5 +1,6 @@
 // profile.c - measuring behind heddle.h: events of plans, of the best of a search, and the machine itself.
 #include "api/internal.h"
+#include "kernel/kernel.h"
 #include "machine/machine.h"
 #include "profile/profile.h"
 
@@ -16,8 +17,8 @@ static profile_job job_of(const heddle_transport *t) {
 }
 
 static const char *versions_of(arena *a, const heddle_transport *t) {
-  return arena_printf(a, "heddle %s, %s", HEDDLE_VERSION,
-                      t->about && *t->about ? t->about : "messages of its own");
+  return arena_printf(a, "heddle %s, %s, %s", HEDDLE_VERSION,
+                      t->about && *t->about ? t->about : "messages of its own", kernel_blas());
 }
 
 static bool is_distributed(const heddle_program *d) {
@@ -84,6 +85,8 @@ static heddle_machine *with_times(best_plans *x) {
 
 // Of process 0: how many of the best plans were not measured; -1 and diagnostics.
 static i64 search_again(best_plans *x) {
+  ctx *c = x->model->o.s->c;
+  const u32 said = diag_count(c);
   heddle_machine *m = with_times(x);
   heddle_search *f = heddle_search_run(x->model, m, x->o);
   const u32 top = x->o->top ? x->o->top : 10, n = MIN(heddle_search_count(f), top);
@@ -102,6 +105,7 @@ static i64 search_again(best_plans *x) {
   }
   heddle_search_free(f);
   heddle_machine_free(m);
+  if (ok) diag_truncate(c, said); // `heddle plan` warns, and once
   return ok ? (i64)x->text.n : -1;
 }
 

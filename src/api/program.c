@@ -266,9 +266,14 @@ bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out) {
     return false;
   }
   *out = optim_default(kind);
-  if (o && (o->lr != 0 || o->momentum != 0 || o->beta1 != 0 || o->beta2 != 0 || o->eps != 0 ||
+  if (o && (o->figures || o->lr != 0 || o->momentum != 0 || o->beta1 != 0 || o->beta2 != 0 || o->eps != 0 ||
             o->weight_decay != 0))
     *out = (optim_opts){kind, true, o->lr, o->momentum, o->beta1, o->beta2, o->eps, o->weight_decay};
+  const char *wrong = optim_wrong(out, ctx_arena(c));
+  if (wrong) {
+    diag(c, E_USAGE, (loc){0}, "the optimizer's %s", wrong);
+    return false;
+  }
   out->master = !o || !o->no_master_weights;
   return true;
 }
@@ -276,7 +281,7 @@ bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out) {
 static bool optimizer_find(ctx *c, const char *name, heddle_optimizer *out) {
   optim_opts d;
   if (!optimizer_read(c, &(heddle_optimizer){.name = name}, &d)) return false;
-  *out = (heddle_optimizer){name, d.lr, d.momentum, d.beta1, d.beta2, d.eps, d.weight_decay, false};
+  *out = (heddle_optimizer){name, d.lr, d.momentum, d.beta1, d.beta2, d.eps, d.weight_decay, .figures = true};
   return true;
 }
 bool heddle_optimizer_find(heddle_session *s, const char *name, heddle_optimizer *out) {

@@ -1,6 +1,7 @@
 // search.c - the search for plans behind heddle.h.
 #include "api/internal.h"
 #include "machine/machine.h"
+#include "profile/profile.h"
 
 static void search_fini(object *o) {
   heddle_search *f = (heddle_search *)o;
@@ -86,6 +87,28 @@ static void tell_types(ctx *c, const heddle_search *f) {
     diag_hint(c, "the model is in f32; --dtype f16 or bf16 halves its memory");
 }
 
+static heddle_plan *plan_at(heddle_search *f, u32 index);
+
+// Where some events were measured, the machine's figures may be kinder to a plan of which fewer were.
+static void tell_unmeasured(heddle_search *f) {
+  ctx *c = f->p->o.s->c;
+  arena *a = arena_new();
+  u32 n, missing;
+  heddle_plan *b = f->r.nfit ? plan_at(f, 0) : NULL;
+  heddle_program *d = heddle_plan_apply(b);
+  if (d && profile_missing(c, a, d->p, f->m->m, &n, &missing) && missing) {
+    diag(c, W_UNMEASURED, (loc){0}, "%u of the %u distinct events of the best plan were not measured",
+         missing, n);
+    diag_hint(c,
+              "heddle profile MODEL --train --machine FILE --top 10 -o %s measures the best plans, and "
+              "searches again, until all are",
+              f->m->m->events->file);
+  }
+  heddle_program_free(d);
+  heddle_plan_free(b);
+  arena_free(a);
+}
+
 static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_search_options *o) {
   ctx *c = p->o.s->c;
   if (!program_to_plan(p)) return NULL;
@@ -102,6 +125,7 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
     program_tell_batchnorm(p, &f->so.space), program_tell_attention(p, &f->so.space);
     const bool found = search_run(c, f->o.a, p->p, m->m, &costs, &f->so, &f->r);
     describe_best(f);
+    if (found && m->m->events) tell_unmeasured(f);
     if (found) return f;
     tell_types(c, f);
   }

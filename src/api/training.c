@@ -182,17 +182,17 @@ static int descending(const void *x, const void *y) {
   return a > b ? -1 : a < b;
 }
 
-// Older checkpoints go, and what a save that was cut short has left.
-static void tidy(const char *folder, u32 keep) {
+// Older checkpoints go, and what a save that was cut short has left. Those of later steps are of a job that went further: they stay.
+static void tidy(const char *folder, u32 keep, u64 saved) {
   arena *a = arena_new();
   VEC(u64) steps = {0};
   u64 step;
   DIR *dir = opendir(folder);
   for (struct dirent *e; dir && (e = readdir(dir));) {
     const size_t n = strlen(e->d_name);
-    if (step_of(e->d_name, &step))
-      *vec_push(a, &steps) = step;
-    else if (!strncmp(e->d_name, "step-", 5) && n > 4 && !strcmp(e->d_name + n - 4, ".tmp"))
+    if (step_of(e->d_name, &step)) {
+      if (step <= saved) *vec_push(a, &steps) = step;
+    } else if (!strncmp(e->d_name, "step-", 5) && n > 4 && !strcmp(e->d_name + n - 4, ".tmp"))
       unlink(arena_printf(a, "%s/%s", folder, e->d_name));
   }
   if (dir) closedir(dir);
@@ -224,7 +224,7 @@ static bool save(heddle_run *r, const char *folder, const heddle_checkpoint *at,
     ok = safetensors_end(o);
   else if (o)
     safetensors_drop(o);
-  if (ok && writes) tidy(folder, keep);
+  if (ok && writes) tidy(folder, keep, r->steps);
   arena_free(one), arena_free(a);
   return ok;
 }

@@ -1,6 +1,6 @@
 // compare.c - heddle compare MODEL: runs a plan and holds what was recorded against the simulation of the same plan.
 // What is said of them is the question `compare` of `heddle trace`.
-#include "cli/cli.h"
+#include "cli/run.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -68,6 +68,9 @@ bool cmd_compare(cli *x) {
   if (!heddle_program_validate(d)) return false;
   if (x->from) return compare(x, d, m, x->from);
   x->quiet = true;
+  if (is_rank_of_others())
+    return usage_error("heddle run ... --trace DIR under the launcher, then heddle compare ... --from DIR",
+                       "`heddle compare` starts its ranks itself: not under mpirun or srun");
   if (ranks_are_here()) return run_one_rank(x, m, d, heddle_plan_name(b));
   const char *dir = run_trace_of(x);
   if (!dir && !make_folder(folder, sizeof folder)) return false;

@@ -15,6 +15,8 @@ bool is_rank(void) {
   return false;
 }
 
+bool is_rank_of_others(void) { return is_rank() && !getenv(RANK_WORD); }
+
 bool is_first_rank(void) {
   static const char *const words[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
   const char *rank = NULL;
@@ -136,9 +138,22 @@ static int wait_for(pid_t child) {
   return status;
 }
 
+// srun without PMI starts tasks that know nothing of each other: each would start the whole job.
+static bool is_lone_task(void) {
+  const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+  if (!tasks || atoi(tasks) < 2) return false;
+  if (is_first_rank())
+    fprintf(stderr,
+            "error: srun has started %s tasks that do not know each other: it gave them no PMI\n"
+            "  hint: srun --mpi=pmix (`srun --mpi=list` shows what there is), or the command without srun\n",
+            tasks);
+  return true;
+}
+
 static int start_and_wait(const cli *x, uint32_t ranks, watch *w) {
   words line = {0};
   int status = -1;
+  if (is_lone_task()) exit(EXIT_FAILURE);
   if (words_of(&line, x, ranks, w)) {
     const pid_t child = start(x, &line);
     status = w && child > 0 ? watch_ranks(w, child) : wait_for(child);

@@ -68,6 +68,9 @@ static int64_t measure(cli *x, heddle_search *f, uint32_t k, const char *folder)
 bool plans_measure(cli *x, heddle_search *f, uint32_t *best) {
   const char *tmp = getenv("TMPDIR");
   char folder[4200];
+  if (is_rank())
+    return usage_error("the command without the launcher",
+                       "--measure starts ranks itself: not under mpirun or srun");
   uint32_t n = heddle_search_count(f);
   if (n > (uint32_t)x->measure.i) n = (uint32_t)x->measure.i;
   snprintf(folder, sizeof folder, "%s/heddle-measure-XXXXXX", tmp && *tmp ? tmp : "/tmp");

@@ -6,9 +6,12 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -353,6 +356,27 @@ bool run_start(cli *x, heddle_program *d) {
          launch(x, d);
 }
 
+// What is written after the last step: that it cannot be is told before the first one.
+static bool can_write(const char *path) {
+  const size_t n = path ? strlen(path) : 0;
+  const char *why = NULL;
+  struct stat is;
+  if (!n || !strcmp(path, "-")) return true;
+  if (n > 12 && !strcmp(path + n - 12, ".safetensors")) {
+    const bool there = !stat(path, &is);
+    const int fd = open(path, O_WRONLY | O_CREAT, 0666);
+    if (fd < 0)
+      why = strerror(errno);
+    else if (close(fd), !there)
+      unlink(path);
+  } else if (mkdir(path, 0777) && errno != ENOENT)
+    why = errno != EEXIST                            ? strerror(errno)
+          : !stat(path, &is) && !S_ISDIR(is.st_mode) ? "it is no folder"
+                                                     : NULL;
+  if (why) fprintf(stderr, "error: cannot write '%s': %s\n", path, why);
+  return !why;
+}
+
 bool cmd_run(cli *x) {
   heddle_plan *b;
   heddle_program *d;
@@ -367,7 +391,8 @@ bool cmd_run(cli *x) {
   signal(SIGXFSZ, SIG_IGN); // a limit on the size of files is a write that fails
   const char *plan = heddle_plan_name(b);
   if (is_rank()) return run_one_rank(x, m, d, plan);
-  if (!slots_suffice(x, heddle_program_ranks(d)) || !begin(x, d, plan, &check))
+  if (!can_write(x->output) || !can_write(run_trace_of(x)) || !slots_suffice(x, heddle_program_ranks(d)) ||
+      !begin(x, d, plan, &check))
     return false; // told once, not by each rank
   heddle_tensors_free(check.t), heddle_data_free(check.data);
   return run_start(x, d);

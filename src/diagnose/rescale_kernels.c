@@ -61,10 +61,16 @@ static void take_meetings(rescaling *x, const replay_times *t) {
 // Every communication must be one of all processes: which of several groups would grow cannot be told.
 static bool all_grow(const rescaling *x) {
   for (u32 k = 1; k <= x->in->ncolls; k++) {
-    if (x->meet[k].n == x->in->n) continue;
-    diag(x->c, E_TRACE, (loc){0},
-         "a communication (%s) has %u of %u ranks: which groups are of data parallelism is not known",
-         sym_str(x->c, x->meet[k].name), x->meet[k].n, x->in->n);
+    const bool message = !strcmp(x->meet[k].op, "send") || !strcmp(x->meet[k].op, "recv");
+    if (x->meet[k].n == x->in->n && !message) continue;
+    if (message)
+      diag(x->c, E_TRACE, (loc){0},
+           "a message (%s) goes from one rank to another: ranks are no copies of each other",
+           sym_str(x->c, x->meet[k].name));
+    else
+      diag(x->c, E_TRACE, (loc){0},
+           "a communication (%s) has %u of %u ranks: which groups are of data parallelism is not known",
+           sym_str(x->c, x->meet[k].name), x->meet[k].n, x->in->n);
     diag_hint(x->c, "rescale takes pipelined timelines, and jobs whose ranks all communicate with all");
     return false;
   }

@@ -309,17 +309,18 @@ static i64 sample_at(const dataset *d, i64 number) {
   return d->o.shuffle ? permuted(i, d->samples, hash_u64((u64)epoch + 1, d->o.seed + 1)) : i;
 }
 
-// Negative ones are the model's to judge: some labels are to be ignored.
+// Negative labels are the model's to judge: some are to be ignored. Those that are the next token are tokens.
 static bool below(const dataset *d, u32 k, const void *row, dtype t, i64 at) {
   const source *s = &d->of[k];
+  const bool negative = main_of(d)->params.v[k].r == ROLE_LABEL && !s->shift;
   for (i64 j = 0; s->bound && j < s->row; j++) {
     i64 v;
     ker_load_i64(&v, t, (const char *)row + (size_t)j * dtype_bytes(t), 1);
-    if (v < s->bound) continue;
+    if (v < s->bound && (v >= 0 || negative)) continue;
     diag(d->c, E_DATA, loc_node(d->c, sym_of(d->c, s->path), sym_of(d->c, name_of(d, k)), (sym){0}),
-         "element %lld is %lld; the model takes indices below %lld", (long long)(at + j), (long long)v,
-         (long long)s->bound);
-    diag_hint(d->c, "--vocab %lld, if the tokens are right", (long long)v + 1);
+         "element %lld is %lld; the model takes indices from 0 to %lld", (long long)(at + j), (long long)v,
+         (long long)s->bound - 1);
+    if (v >= 0) diag_hint(d->c, "--vocab %lld, if the tokens are right", (long long)v + 1);
     return false;
   }
   return true;

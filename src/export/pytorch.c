@@ -97,10 +97,12 @@ static void put_about(py *w, const export_about *about, strbuf *b) {
     sb_put(b, "; the last counts fastest\n");
   }
   sb_fmt(b, "start    torchrun --nproc_per_node %u THIS_FILE --steps 10\n", n);
-  sb_fmt(
-      b,
-      "         on N nodes: torchrun --nnodes N --nproc_per_node %s --rdzv_endpoint HOST:29500 THIS_FILE\n",
-      n > 1 ? "(ranks / N)" : "1");
+  if (n > 1)
+    sb_put(b, "         on N nodes, on each: torchrun --nnodes N --nproc_per_node (ranks / N) --rdzv_backend "
+              "c10d \\\n"
+              "           --rdzv_endpoint HOST:29500 THIS_FILE --steps 10\n");
+  sb_put(b, "         by other means: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT in the "
+            "environment\n");
   sb_put(b, "GPUs are joined by NCCL; without one, processes by gloo. --help lists the options.\n\"\"\"\n\n");
 }
 

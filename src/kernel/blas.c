@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 // Of Fortran, as every BLAS has them: columns next to each other, all by reference.
@@ -21,6 +22,7 @@ static struct {
   gemm_f32 *f32;
   gemm_f64 *f64;
   bool off;
+  char name[64];
 } blas;
 
 // dlsym gives a pointer to data; ISO C has no cast of that to a function.
@@ -74,6 +76,11 @@ static void open_library(void) {
   if (set_threads) set_threads(1);
   find(so, "sgemm_", &blas.f32);
   find(so, "dgemm_", &blas.f64);
+  char *(*config)(void) = NULL; // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
+  find(so, "openblas_get_config", &config);
+  const char *about = config ? config() : name;
+  const size_t first = strcspn(about, " "), second = about[first] ? strcspn(about + first + 1, " ") + 1 : 0;
+  snprintf(blas.name, sizeof blas.name, "%.*s", (int)(first + second), about);
 }
 
 bool ker_has_blas(dtype t) {
@@ -86,6 +93,8 @@ bool kernel_set_blas(bool on) {
   blas.off = !on;
   return ker_has_blas(DT_F64);
 }
+
+const char *kernel_blas(void) { return ker_has_blas(DT_F32) ? blas.name : "no BLAS"; }
 
 // Whether rows or columns lie next to each other, and how far apart the others are.
 static char form_of(i64 rows, i64 cols, i64 row, i64 col, int *ld) {

@@ -47,6 +47,7 @@ bool kernel_fold(ctx *c, arena *a, opcode op, attrs at, const ker_tensor *blob, 
 // Products of f32 and f64 by OpenBLAS, from now on, or not: by default where the machine has it, unless $HEDDLE_BLAS is
 // "none"; it may name another library. False: it is off, or there is none. Not while kernels run.
 bool kernel_set_blas(bool on);
+const char *kernel_blas(void); // what multiplies: "OpenBLAS 0.3.21", another library's file, or "no BLAS"
 // Opens that library, and multiplies once on so many threads at once: what it keeps for each is there then.
 void kernel_warm(int threads);
 

@@ -142,10 +142,15 @@ static bool read_row(const event_db *db, arena *a, sqlite3_stmt *q, measured_eve
                         .spread = sqlite3_column_double(q, 2),
                         .count = (u32)sqlite3_column_int64(q, 3),
                         .source = s};
-  const char *wrong = s == EVENT_SOURCES ? "its source is none of measured, scaled, fitted"
-                      : x->ps < 0 || x->ps > INT64_MAX / 1024 ? "its time is out of range"
-                      : !(x->spread >= 0 && x->spread < 1e6)  ? "its spread is out of range"
-                                                              : NULL;
+  const char *wrong =
+      s == EVENT_SOURCES                            ? "its source is none of measured, scaled, fitted"
+      : sqlite3_column_type(q, 1) != SQLITE_INTEGER ? "its time is no whole number"
+      : sqlite3_column_type(q, 2) != SQLITE_FLOAT && sqlite3_column_type(q, 2) != SQLITE_INTEGER
+          ? "its spread is no number"
+      : sqlite3_column_int64(q, 3) < 1        ? "it was measured less than once"
+      : x->ps < 0 || x->ps > INT64_MAX / 1024 ? "its time is out of range"
+      : !(x->spread >= 0 && x->spread < 1e6)  ? "its spread is out of range"
+                                              : NULL;
   if (wrong) diag(db->c, E_PROFILE, event_db_at(db), "the row '%s': %s", x->key, wrong);
   return !wrong;
 }

@@ -155,6 +155,8 @@ typedef struct {
   double lr, momentum, beta1, beta2, eps, weight_decay;
 } optim_opts;
 optim_opts optim_default(optimizer k); // with masters
+const char *optim_wrong(const optim_opts *o,
+                        arena *a); // what figure is outside its range, in words; NULL: none is
 const char *optim_name(optimizer k);
 bool optim_find(const char *name, optimizer *out);
 // Makes main return a scalar loss first: kept if main's first result is already a scalar; logits [..,classes]

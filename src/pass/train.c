@@ -3,6 +3,7 @@
 // Idea: loss and optimizer are instructions like all others. The step is main's forward and backward bodies,
 // one after the other, then the updates, so that loss, gradients and updates are values of one function.
 #include "pass/internal.h"
+#include <math.h>
 
 static bool is_float(const type_info *t) { return !t->tuple && dtype_kind_of(t->s.t) == DK_FLOAT; }
 
@@ -98,6 +99,22 @@ static const struct {
 };
 
 optim_opts optim_default(optimizer k) { return optims[k].dflt; }
+
+const char *optim_wrong(const optim_opts *o, arena *a) {
+  const struct {
+    const char *name;
+    double x, below; // from 0, and less than this
+  } of[] = {{"lr", o->lr, INFINITY},   {"momentum", o->momentum, 1},
+            {"beta1", o->beta1, 1},    {"beta2", o->beta2, 1},
+            {"eps", o->eps, INFINITY}, {"weight-decay", o->weight_decay, INFINITY}};
+  for (u32 k = 0; k < COUNT_OF(of); k++) {
+    if (of[k].x >= 0 && of[k].x < of[k].below) continue;
+    return of[k].below == 1
+               ? arena_printf(a, "%s = %g is not in the range from 0 to below 1", of[k].name, of[k].x)
+               : arena_printf(a, "%s = %g must be 0 or more, and finite", of[k].name, of[k].x);
+  }
+  return NULL;
+}
 const char *optim_name(optimizer k) { return optims[k].name; }
 
 bool optim_find(const char *name, optimizer *out) {

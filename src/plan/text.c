@@ -525,6 +525,8 @@ static void read_train(reader *r, const ynode *top) {
                     real_at(r, y, "beta2", d.beta2),
                     real_at(r, y, "eps", d.eps),
                     real_at(r, y, "weight-decay", d.weight_decay)};
+  const char *wrong = optim_wrong(o, r->a);
+  if (wrong) bad(r, y, "%s", wrong);
   r->pn->train = true;
 }
 

@@ -11,11 +11,17 @@ enum { WARM = 1, LEAST = 7, MOST = 41 };
 static const u64 LONG_NS = 250000000;
 
 typedef struct {
+  char name[56];
+  double cores;
+} host;
+typedef struct {
   const profile_job *j;
   ctx *c;
   arena *a;
   strbuf out;       // of process 0
   double bandwidth; // bytes/ns
+  host *host;       // of process 0: where the processes are
+  u32 nhosts;
 } probing;
 
 // ---- programs of a few lines ----------------------------------------------------------------------------------
@@ -195,27 +201,91 @@ static bool probe_vector(probing *x, double launch_ns) {
   return true;
 }
 
-// ---- messages ----------------------------------------------------------------------------------------------------
-static bool probe_link(probing *x) {
-  static const i64 size[2] = {4, 4 << 20};
-  static const u32 pair[2] = {0, 1};
-  profile_figure f[2];
-  if (x->j->nprocs < 2) {
-    sb_put(&x->out, "    link: none   # one process: no messages\n");
-    return true;
+// ---- where the processes are ---------------------------------------------------------------------------------------
+enum { HOST_DOUBLES = sizeof(host) / sizeof(double) };
+
+// Whom process 0 sends to: beside it, and on another host; 0: nobody is there.
+typedef struct {
+  u32 beside, away;
+} peers;
+
+static bool find_hosts(probing *x, const char *name, u32 cores, peers *to) {
+  host own = {.cores = cores};
+  double words[HOST_DOUBLES];
+  snprintf(own.name, sizeof own.name, "%s", name);
+  memcpy(words, &own, sizeof own);
+  const u32 n = x->j->nprocs;
+  double *all = NEWN(x->a, double, (size_t)n *HOST_DOUBLES);
+  if (!together_gather(x->j, n, words, HOST_DOUBLES, all)) return together_lost(x->c);
+  *to = (peers){0};
+  x->host = ZNEWN(x->a, host, n);
+  for (u32 q = 0; q < n && !x->j->link.rank; q++) {
+    host h;
+    u32 k = 0;
+    memcpy(&h, all + (size_t)q * HOST_DOUBLES, sizeof h);
+    while (k < x->nhosts && strcmp(x->host[k].name, h.name)) k++;
+    if (k == x->nhosts) x->host[x->nhosts++] = h;
+    u32 *whom = k ? &to->away : &to->beside;
+    if (!*whom) *whom = q;
   }
+  return profile_tell(x->j, to, sizeof *to) || together_lost(x->c);
+}
+
+// ---- messages ----------------------------------------------------------------------------------------------------
+// What messages between process 0 and another take: of 4 B, and bytes a nanosecond beyond that.
+typedef struct {
+  profile_figure least, most;
+  double rate;
+} message;
+static bool time_messages(probing *x, u32 other, message *out) {
+  static const i64 size[2] = {4, 4 << 20};
+  const u32 pair[2] = {0, other};
+  profile_figure f[2];
   for (u32 k = 0; k < 2; k++) {
     const cost_event e = {.op = OP_send, .t = DT_F32, .size = size[k]};
     if (!comm_measure(x->j, x->c, &e, (split_at){1, 1}, pair, 2, 0, &f[k])) return false;
   }
-  const double ns = MAX(f[1].median - f[0].median, 1);
-  sb_fmt(&x->out, "    link:\n      kind: switch\n      bandwidth: %.4f GB/s",
-         (double)(size[1] - size[0]) / ns);
-  put_source(x, &f[1],
-             "sends of 4 MiB there and back between two processes, half the time, less that of 4 B");
-  sb_fmt(&x->out, "      start: %.0f ps", f[0].median * 1e3);
-  put_source(x, &f[0], "sends of 4 B there and back, half the time");
+  *out = (message){f[0], f[1], (double)(size[1] - size[0]) / MAX(f[1].median - f[0].median, 1)};
+  return true;
+}
+static const char LARGE[] =
+    "sends of 4 MiB there and back between two processes%s, half the time, less that of 4 B",
+                  SMALL[] = "sends of 4 B there and back%s, half the time";
+
+static bool probe_link(probing *x, u32 other) {
+  message m;
+  if (!other) {
+    sb_fmt(&x->out, "    link: none   # one process%s: no messages\n", x->nhosts > 1 ? " of this node" : "");
+    return true;
+  }
+  if (!time_messages(x, other, &m)) return false;
+  sb_fmt(&x->out, "    link:\n      kind: switch\n      bandwidth: %.4f GB/s", m.rate);
+  put_source(x, &m.most, arena_printf(x->a, LARGE, ""));
+  sb_fmt(&x->out, "      start: %.0f ps", m.least.median * 1e3);
+  put_source(x, &m.least, arena_printf(x->a, SMALL, ""));
   sb_put(&x->out, "      step: 0 ps   # in start\n");
+  return true;
+}
+
+// Nodes with as many cores stand together, as process 0 met the first of them.
+static bool put_nodes(probing *x, u32 cores, u32 other) {
+  static const char between[] = " of two nodes";
+  message m;
+  if (!other) {
+    sb_fmt(&x->out, "nodes: {devices: %u core}\n", MAX(cores, x->j->nprocs));
+    return true;
+  }
+  if (!time_messages(x, other, &m)) return false;
+  sb_put(&x->out, "nodes:\n");
+  for (u32 k = 0, n; k < x->nhosts; k += n) {
+    for (n = 1; k + n < x->nhosts && x->host[k + n].cores == x->host[k].cores; n++) continue;
+    sb_fmt(&x->out, "  - count: %u\n    devices: %.0f core\n    nics: %.4f Gb/s", n, x->host[k].cores,
+           8 * m.rate);
+    put_source(x, &m.most, arena_printf(x->a, LARGE, between));
+  }
+  sb_fmt(&x->out, "fabric:\n  efficiency: 1\n  start: %.0f ps", m.least.median * 1e3);
+  put_source(x, &m.least, arena_printf(x->a, SMALL, between));
+  sb_put(&x->out, "  step: 0 ps   # in start\n");
   return true;
 }
 
@@ -233,15 +303,16 @@ const char *profile_machine(const profile_job *j, ctx *c, arena *a, const char *
   sb_put(&x.out, "devices:\n  core:\n");
   bool (*const part[])(probing * x, double launch_ns) = {probe_memory, probe_products, probe_others,
                                                          probe_vector};
-  bool ok = probe_launch(&x, &launch_ns);
+  peers to;
+  bool ok = find_hosts(&x, name, (u32)MAX(cores, 1), &to) && probe_launch(&x, &launch_ns);
   for (u32 k = 0; k < COUNT_OF(part) && ok; k++) {
     if (!j->link.rank) progress_step(&bar, k + 1);
     ok = part[k](&x, launch_ns);
   }
-  ok = ok && probe_link(&x);
+  ok = ok && probe_link(&x, to.beside);
   sb_put(&x.out, "    host: 10 GB/s   # not measured: its own memory\n");
   sb_put(&x.out, "    cores: 1\n");
   if (!j->link.rank) progress_end(&bar);
-  sb_fmt(&x.out, "nodes: {devices: %u core}\n", MAX((u32)cores, j->nprocs));
+  ok = ok && put_nodes(&x, (u32)MAX(cores, 1), to.away);
   return !ok ? NULL : j->link.rank ? "" : sb_str(&x.out);
 }

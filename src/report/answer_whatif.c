@@ -92,7 +92,7 @@ static bool whatif_kernels(report *r, ctx *c, arena *a, const trace_ask *q, job 
   replay *p = job_input_of(j, q->steps, &in) ? replay_new(c, a, &in.replay) : NULL;
   job_close(j);
   if (!p) return false;
-  const replay_times was = replay_recorded(p, a), median = replay_medians(p, &was, a);
+  const replay_times was = replay_recorded(p, a), recorded = replay_medians(p, &was, a);
   replay_times one = replay_recorded(p, a), all = replay_recorded(p, a);
   i64 **end = NEWN(a, i64 *, in.replay.n + 1);
   for (u32 k = 0; k < in.replay.n; k++) end[k] = NEWN(a, i64, in.replay.w[k]->nops + 1);
@@ -107,7 +107,8 @@ static bool whatif_kernels(report *r, ctx *c, arena *a, const trace_ask *q, job 
   i64 after = before;
   for (u32 k = 0; k < q->nset; k++) {
     copy_times(&in.replay, &was, &one);
-    const u32 touched = replay_apply(c, p, &median, &x[k], &one);
+    const u32 touched = replay_apply(c, p, &recorded, &x[k], &one);
+    const replay_times median = replay_medians(p, &all, a); // of what the changes before have left
     if (!touched || !replay_apply(c, p, &median, &x[k], &all)) return false;
     put_kernels(r, x[k].text, touched, before, after = replay_run(p, &one, NULL, NULL));
   }

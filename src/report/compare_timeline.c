@@ -46,7 +46,7 @@ static u32 kind_of(both *b, sym name, u8 row, const trace_origin *at) {
 static u32 task_of(both *b, const compare_slice *s) {
   trace_task t = {.send = s->message};
   if (!s->at.task.i) return 0;
-  const u64 h = hash_u64(hash_step(s->at.task.i, s->message), 35);
+  const u64 h = hash_step(hash_step(35, s->at.task.i), s->message);
   u32 k = hmap_get(&b->tasks, h);
   if (k) return k;
   if (sscanf(sym_str(b->c, s->at.task), "%u%c%u", &t.stage, &t.letter, &t.microbatch) != 3) return 0;

@@ -53,8 +53,13 @@ typedef struct {
 #define ABSENT INT64_MIN
 
 bool trace_knows_heddle(const char *start, size_t n) {
-  const char *mark = strstr(start, TRACE_HEDDLE_MARK);
-  return n && *start == '{' && mark && mark - start < 256;
+  static const char key[] = "\"schema\"", is[] = "\"heddle timeline 1\"";
+  const char *at = n && *start == '{' ? strstr(start, key) : NULL;
+  if (!at || at - start >= 256) return false;
+  at += strlen(key), at += strspn(at, " \t\r\n");
+  if (*at != ':') return false;
+  at++, at += strspn(at, " \t\r\n");
+  return !strncmp(at, is, strlen(is));
 }
 
 static bool microseconds(scan_text t, i64 *ps) {

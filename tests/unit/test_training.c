@@ -502,7 +502,7 @@ TEST(data_are_sequences_and_the_next_tokens) {
   put_file("count.u16", t, sizeof t);
   d = dataset_open(p, a, in_folder("count.u16"), &(dataset_opts){.shuffle = false});
   REQUIRE(d && !read_step(d, 0, 0, x));
-  CHECK(strstr(diag_render(c, a), "element 5 is 64; the model takes indices below 64"));
+  CHECK(strstr(diag_render(c, a), "element 5 is 64; the model takes indices from 0 to 63"));
   dataset_close(d);
   prog_free(p);
   arena_free(a), ctx_free(c);

@@ -110,7 +110,9 @@ The same program that Heddle simulates, verifies and runs: every split, sum and 
 machine  1x2 v100
 ranks    pp=2, dp=1, tp=1; the last counts fastest
 start    torchrun --nproc_per_node 2 THIS_FILE --steps 10
-         on N nodes: torchrun --nnodes N --nproc_per_node (ranks / N) --rdzv_endpoint HOST:29500 THIS_FILE
+         on N nodes, on each: torchrun --nnodes N --nproc_per_node (ranks / N) --rdzv_backend c10d \
+           --rdzv_endpoint HOST:29500 THIS_FILE --steps 10
+         by other means: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT in the environment
 GPUs are joined by NCCL; without one, processes by gloo. --help lists the options.
 """
 def step_0(w, data):

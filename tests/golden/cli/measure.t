@@ -115,12 +115,21 @@ error[E0801]: --measure must be an integer, 1 or more; got '0'
 ## a device that is one core of a processor: its rank computes with one thread, however many cores there are
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=1 --machine '1x2 cpu-core' --steps 1 --json | grep -o '"threads": [0-9]*'
 "threads": 1
-## the events of several plans in one job: of the best ones of a search
-$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --top 3 -o top.db | grep plans
-plans            3
-$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=1,2 tp=*' --machine '1x2 cpu-core' --top 9 -o top.db --json | grep -E '"(plans|measured)"'
-  "plans": 9,
-  "measured": 17,
+## the events of several plans in one job: of the best ones of a search, until all of the best are known
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=1 tp=1 pp=1' --machine '1x2 cpu-core' -o top.db >/dev/null; heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=2 tp=1 pp=1 mb=1 zero=0 recompute=none' --machine '1x2 cpu-core' --profiles top.db >/dev/null
+warning[W0603]: 12 of the 15 distinct events of the best plan were not measured
+  hint: heddle profile MODEL --train --machine FILE --top 10 -o top.db measures the best plans, and searches again, until all are
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --top 3 -o top.db | grep -cE '^(plans|searches) '
+2
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --top 3 --profiles top.db 2>&1 | grep -c 'not measured'
+0
+[1]
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --top 3 -o top.db --json | grep -E '"(searches|measured)"'
+  "searches": 1,
+  "measured": 0,
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=1,2 tp=*' --machine '1x2 cpu-core' --top 99 -o top.db --json | grep -E '"(plans|searches)"'
+  "plans": 34,
+  "searches": 1,
 $ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --top 3
 error[E0801]: --top needs --machine
   hint: --machine here.yaml

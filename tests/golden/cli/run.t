@@ -147,3 +147,27 @@ $ printf 'localhost slots=2 # here\n\nother slots=1\n' >hosts; heddle run mlp-xs
 error: hosts has 3 slots on 2 hosts, and the plan has 4 ranks
   hint: more slots=N, or a plan for at most 3 ranks
 [1]
+## Tasks of srun that were not told their ranks
+$ SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2
+error: srun has started 2 tasks that do not know each other: it gave them no PMI
+  hint: srun --mpi=pmix (`srun --mpi=list` shows what there is), or the command without srun
+[1]
+## What starts ranks itself is no rank of another launcher.
+$ OMPI_COMM_WORLD_SIZE=2 heddle compare mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --machine laptop
+error[E0801]: `heddle compare` starts its ranks itself: not under mpirun or srun
+  hint: heddle run ... --trace DIR under the launcher, then heddle compare ... --from DIR
+[2]
+$ OMPI_COMM_WORLD_SIZE=2 heddle plan mlp-xs:layers=2,hidden=16 --batch 4 --train --machine '1x2 cpu-core' --measure 2
+error[E0801]: --measure starts ranks itself: not under mpirun or srun
+  hint: the command without the launcher
+[2]
+## What cannot be written is told before anything runs.
+$ touch file; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 -o file
+error: cannot write 'file': it is no folder
+[1]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --trace file
+error: cannot write 'file': it is no folder
+[1]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 -o no/such/x.safetensors
+error: cannot write 'no/such/x.safetensors': No such file or directory
+[1]

@@ -168,3 +168,9 @@ $ mkdir old; touch old/rank7.json; heddle run mlp-xs:layers=2,hidden=16 --batch 
 error: old has rank7.json, and the plan has 2 ranks: it is of another job
   hint: name another folder
 [1]
+## A blank behind a colon is JSON as well; a pipeline is no data parallelism.
+$ mkdir spaced; for r in 0 1; do sed 's/"schema":/"schema" : /' tests/rare/run/rank$r.json >spaced/rank$r.json; done; heddle trace summary spaced | diff - a
+$ heddle trace rescale tests/rare/run --ranks 8
+error[E0106]: a message (send) goes from one rank to another: ranks are no copies of each other
+  hint: rescale takes pipelined timelines, and jobs whose ranks all communicate with all
+[1]

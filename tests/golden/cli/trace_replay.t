@@ -90,6 +90,17 @@ host = 0                           88  8.055 ms  -1.175 ms   1.15x
 all_reduce x 0.5                   16  8.190 ms  -1.040 ms   1.13x
 *sgemm* = 0                        48  4.981 ms  -4.249 ms   1.85x
 all of them, in this order             2.128 ms  -7.102 ms   4.34x
+## A median is of what the changes before it have left: it brings nothing back.
+$ heddle trace whatif examples/traces/ddp --set 'all_reduce = 0' --set 'rank 1 = median'
+ranks       2
+job         9.230 ms
+ends apart  500.0 ns on average in a communication: shorter waits say nothing
+replay      operations end 2.320 us off on average, 99 of 100 at most 5.867 us
+
+change                      durations       job     change  faster
+all_reduce = 0                     16  7.152 ms  -2.078 ms   1.29x
+rank 1 = median                    84  8.840 ms  -390.2 us   1.04x
+all of them, in this order             6.763 ms  -2.467 ms   1.36x
 $ heddle trace whatif examples/traces/ddp --set 'rank 1 = median' --json
 {
   "ranks": 2,

@@ -1562,3 +1562,18 @@ error[E0506]: no plan can run: all 24 are impossible
   note: 24 impossible, such as dp=1 tp=1 pp=8 v=3 schedule=3f1b: schedule=3f1b: the model does not pass three times through the same layers
   hint: schedule=1f1b, or a model that recycles, such as alphafold2:recycle=3
 [1]
+## figures of an optimizer: 0 is meant where it is given, and what cannot train is refused
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --lr 0 --strategy dp=1 --machine '1x1 v100' -o - | grep -o 'optimizer: sgd, lr: [^,]*'
+optimizer: sgd, lr: 0
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --optimizer adam --beta1 1 --machine '1x1 v100'
+error[E0801]: the optimizer's beta1 = 1 is not in the range from 0 to below 1
+[2]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 8 --strategy dp=1 --lr -1
+error[E0801]: the optimizer's lr = -1 must be 0 or more, and finite
+[2]
+$ heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --optimizer momentum --strategy dp=1 --machine '1x1 v100' -o - | sed 's/momentum: 0.9/momentum: 1.5/' >wild.plan; heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --plan wild.plan --machine '1x1 v100'
+error[E0501]: momentum = 1.5 is not in the range from 0 to below 1
+  --> wild.plan:5:8
+   5 | train: {optimizer: momentum, lr: 0.01, momentum: 1.50000000000000002, beta1: 0, beta2: 0, eps: 0...
+     |        ^
+[1]
