@@ -94,7 +94,7 @@ static void put_json_loss(double x) {
 static void tell_step(const cli *x, bool first, uint64_t step, const step_taken *s) {
   if (x->json || x->quiet) return;
   if (first) puts("step         loss       time");
-  printf("%4llu  %11.6g  %6.2f ms\n", (unsigned long long)step, s->loss, s->ms);
+  printf("%4llu  %11.6g  %6.2f ms\n", (unsigned long long)step, isnan(s->loss) ? NAN : s->loss, s->ms);
   fflush(stdout);
 }
 
@@ -110,6 +110,15 @@ static bool tell_held(heddle_run *r, const heddle_transport *t, const resident *
   return true;
 }
 
+// Training goes on: it may be meant. Checkpoints of now are of no use.
+static void tell_not_finite(uint64_t before, uint64_t n, const step_taken *s) {
+  uint64_t k = 0;
+  while (k < n && isfinite(s[k].loss)) k++;
+  if (k == n) return;
+  fprintf(stderr, "warning: the loss is not finite from step %llu on\n  hint: a smaller --lr\n",
+          (unsigned long long)(before + k + 1));
+}
+
 // The first step makes what the others find: it is no part of the median.
 static void tell_all(const cli *x, const heddle_transport *t, const char *plan, uint64_t before, uint64_t n,
                      const step_taken *s, const held_bytes *all) {
@@ -120,7 +129,8 @@ static void tell_all(const cli *x, const heddle_transport *t, const char *plan, 
   if (!sorted) return;
   memcpy(sorted, s + first, sizeof *s * (n - first));
   qsort(sorted, n - first, sizeof *s, by_ms);
-  const double median = sorted[(n - first) / 2].ms;
+  const uint64_t m = n - first;
+  const double median = (sorted[(m - 1) / 2].ms + sorted[m / 2].ms) / 2;
   free(sorted);
   if (!x->json) {
     printf("\n%s on %u rank%s: %.2f ms a step (median)\n", plan, ranks, ranks > 1 ? "s" : "", median);
@@ -253,6 +263,7 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
   }
   held_bytes *held = calloc(t->ranks, sizeof *held);
   ok = ok && held && tell_held(r, t, &start, held);
+  if (ok && !t->link.rank) tell_not_finite(before, b.steps, taken);
   if (ok && !t->link.rank && !x->quiet) tell_all(x, t, plan, before, b.steps, taken, held);
   free(held);
   if (r && run_trace_of(x)) ok = heddle_run_recorded(r, run_trace_of(x)) && ok; // of a job that failed, too
@@ -391,8 +402,8 @@ bool cmd_run(cli *x) {
   signal(SIGXFSZ, SIG_IGN); // a limit on the size of files is a write that fails
   const char *plan = heddle_plan_name(b);
   if (is_rank()) return run_one_rank(x, m, d, plan);
-  if (!can_write(x->output) || !can_write(run_trace_of(x)) || !slots_suffice(x, heddle_program_ranks(d)) ||
-      !begin(x, d, plan, &check))
+  if (!can_write(x->output) || !can_write(x->run_save) || !can_write(run_trace_of(x)) ||
+      !slots_suffice(x, heddle_program_ranks(d)) || !begin(x, d, plan, &check))
     return false; // told once, not by each rank
   heddle_tensors_free(check.t), heddle_data_free(check.data);
   return run_start(x, d);

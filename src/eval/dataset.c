@@ -60,15 +60,20 @@ static bool ends_with(const char *s, const char *tail) {
   return n > m && !strcmp(s + n - m, tail);
 }
 
-static dtype raw_type(const dataset *d, const char *path) {
+// By the end of the name; 0: it does not tell.
+static dtype named_type(const char *path) {
   for (u32 k = 0; k < COUNT_OF(raw_types); k++)
     if (ends_with(path, raw_types[k].tail)) return raw_types[k].t;
-  return d->o.raw;
+  return 0;
 }
 
 static bool open_raw(dataset *d, u32 k, const char *path, eval_array *x) {
   source *s = &d->of[k];
-  const dtype t = raw_type(d, path);
+  const dtype named = named_type(path), t = named ? named : d->o.raw;
+  if (named && d->o.raw && named != d->o.raw)
+    return fail(d, path, k,
+                arena_printf(d->a, "--data-type says %s, the name of the file %s", dtype_name(d->o.raw),
+                             dtype_name(named)));
   if (!t) {
     fail(d, path, k, "the name does not tell the type of the tokens");
     diag_hint(d->c, "--data-type u16, or a file name that ends in .u8, .u16, .u32, .i32, .i64 or .npy");

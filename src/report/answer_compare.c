@@ -50,13 +50,18 @@ static void put_step(report *r, arena *a, const job_compare *d, const prediction
 }
 
 // By how much instructions start and end earlier or later than predicted.
-static void put_activity(report *r, arena *a, const job_compare *d) {
+static void put_activity(report *r, ctx *c, arena *a, const job_compare *d) {
   double worst = 0;
   for (u32 k = 0; k < d->nstages; k++) worst = MAX(worst, d->stage[k].median);
   const cell mean = d->paired ? cell_x(CELL_SHARE, d->activity) : cell_none(),
              median = d->paired ? cell_x(CELL_SHARE, worst) : cell_none();
   report_fact(r, "paired", NULL, cell_i(CELL_INT, (i64)d->paired));
   report_fact(r, "instructions_measured", NULL, cell_i(CELL_INT, (i64)d->instructions));
+  if (2 * d->paired < d->instructions) {
+    diag(c, W_TRACE_OTHER, (loc){0}, "%llu of the %llu recorded instructions are in the prediction",
+         (unsigned long long)d->paired, (unsigned long long)d->instructions);
+    diag_hint(c, "compare with the model, the plan and the sizes that were run; of training with --train");
+  }
   report_fact(r, "activity", NULL, mean), report_fact(r, "activity_median", NULL, median);
   if (!d->paired) return;
   strbuf b = {.a = a};
@@ -211,7 +216,7 @@ bool answer_compare(report *r, ctx *c, arena *a, const trace_ask *q) {
   if (!job_compare_of(j, q->predicted->s, q->steps, a, &d)) return false;
   if (q->timeline && !compare_timeline(c, a, &d, q->timeline)) return false;
   put_step(r, a, &d, q->predicted);
-  put_activity(r, a, &d);
+  put_activity(r, c, a, &d);
   put_rows(r, &d);
   put_ranks(r, a, &d);
   put_events(r, &d, q->top ? q->top : TOP);
