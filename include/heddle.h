@@ -561,7 +561,8 @@ bool heddle_run_memory(heddle_run *r, heddle_run_bytes *out);
 bool heddle_run_loss(heddle_run *r, double *loss);
 // How all-reduces, reduce-scatters and all-gathers move from now on, the same on all ranks, before the first step: from each
 // member to each (chunk_bytes 0, the default), or around a ring in chunks of so many bytes, each of which is recorded as a
-// message. Around a ring sums are of another order, the same on all ranks and in every run.
+// message; below 0: around a ring in chunks of 256 kB where more than two ranks take part, as `heddle run` does and simulations
+// assume. Around a ring sums are of another order, the same on all ranks and in every run.
 void heddle_run_ring(heddle_run *r, int64_t chunk_bytes);
 // What this rank executes is recorded from now on: computation, communication, steps. most: events that are kept, 64
 // bytes each (0: 4,194,304, 256 MiB); a step for which there is no room is left out, as are all after it.

@@ -1,5 +1,7 @@
 // result.c - time and memory of programs behind heddle.h.
 #include "api/internal.h"
+#include "machine/machine.h"
+#include "profile/profile.h"
 
 static void result_fini(object *o) {
   heddle_result *r = (heddle_result *)o;
@@ -77,6 +79,17 @@ static bool timeline_mode(heddle_result *r, cost_model *k, sim_opts *so) {
   return true;
 }
 
+// A database of which nothing is used: of other models, or its keys were changed.
+static void tell_unmeasured(const heddle_result *r) {
+  ctx *c = r->o.s->c;
+  arena *a = arena_new();
+  u32 n, missing;
+  if (profile_missing(c, a, r->p->p, r->m->m, &n, &missing) && missing && missing == n)
+    diag(c, W_UNMEASURED, (loc){0}, "none of the %u distinct events of the program are in %s", n,
+         r->m->m->events->file);
+  arena_free(a);
+}
+
 static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_simulate_options *o) {
   ctx *c = p->o.s->c;
   heddle_result *r = object_new(p->o.s, sizeof *r, result_fini);
@@ -100,6 +113,7 @@ static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_sim
   if (k && r->p && (!o->timeline || timeline_mode(r, k, &so)) && sim_run(c, r->o.a, r->p->p, k, &so, &r->r)) {
     r->path = NEW(r->o.a, cost_parts);
     if (!sim_path_parts(r->p->p, k, &r->r, r->path)) r->path = NULL;
+    if (m->m->events && !m->m->events->nfits) tell_unmeasured(r);
     return r;
   }
   object_drop(r);

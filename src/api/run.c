@@ -71,7 +71,7 @@ heddle_run *heddle_run_take(heddle_program *distributed, const heddle_link *link
 }
 void heddle_run_free(heddle_run *r) { object_drop(r); }
 void heddle_run_ring(heddle_run *r, int64_t chunk_bytes) {
-  if (r) eval_rank_ring(r->r, MAX(chunk_bytes, 0));
+  if (r) eval_rank_ring(r->r, chunk_bytes < 0 ? EVAL_RING_AUTO : chunk_bytes);
 }
 
 static bool step(heddle_run *r) {

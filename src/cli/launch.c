@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char RANK_WORD[] = "HEDDLE_RUN_RANK"; // in the environment: this is a rank
@@ -170,7 +172,14 @@ bool launch_unwatched(const cli *x, uint32_t ranks) {
   return false;
 }
 
+// A checkpoint that was there before the job is another's, unless the job went on from it.
+static bool is_of_job(const cli *x, const char *path, time_t began) {
+  struct stat is;
+  return !x->run_save || x->run_resume || (!stat(path, &is) && is.st_mtime >= began);
+}
+
 bool launch(cli *x, heddle_program *d) {
+  const time_t began = time(NULL);
   watch *w = watch_open(x, d, x->run_hostfile || x->launcher);
   const int status = start_and_wait(x, heddle_program_ranks(d), w);
   watch_close(w);
@@ -182,7 +191,8 @@ bool launch(cli *x, heddle_program *d) {
           status >= 0 && WIFSIGNALED(status) ? ", by a signal" : "");
   const char *saved = x->run_save ? x->run_save : x->run_resume;
   const char *last = saved && !told ? heddle_checkpoint_find(x->s, saved) : NULL;
-  if (last) fprintf(stderr, "  hint: the same command with --resume %s goes on from %s\n", saved, last);
+  if (last && is_of_job(x, last, began))
+    fprintf(stderr, "  hint: the same command with --resume %s goes on from %s\n", saved, last);
   heddle_session_clear(x->s);
   return false;
 }

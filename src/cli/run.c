@@ -141,7 +141,7 @@ static void tell_all(const cli *x, const heddle_transport *t, const char *plan, 
   fputs("{\"plan\": ", stdout);
   put_json_text(plan);
   int64_t chunk;
-  if (run_collectives_of(x, &chunk) && chunk)
+  if (run_collectives_of(x, &chunk) && chunk > 0)
     printf(", \"collectives\": \"ring\", \"chunk_bytes\": %lld", (long long)chunk);
   if (t->link.threads) printf(", \"threads\": %u", t->link.threads);
   printf(", \"ranks\": %u, \"step_ms\": %.6g, \"tensor_bytes\": %lld, \"process_bytes\": %lld", ranks, median,
@@ -204,14 +204,15 @@ static bool begin(cli *x, heddle_program *d, const char *plan, beginning *b) {
   return b->data;
 }
 
-// How collectives move: *chunk 0, or the bytes of a ring's chunks. False: the options do not say.
+// How collectives move: *chunk -1, by a ring where more than two take part; 0, directly; or the bytes of a ring's chunks. False:
+// the options do not say.
 bool run_collectives_of(const cli *x, int64_t *chunk) {
   enum { CHUNK = 256000 };
-  const char *how = x->run_collectives ? x->run_collectives : "direct";
-  const bool ring = !strcmp(how, "ring");
-  *chunk = ring ? CHUNK : 0;
-  if (!ring && strcmp(how, "direct") != 0)
-    return usage_error("--collectives ring", "--collectives takes direct or ring; got '%s'", how);
+  const char *how = x->run_collectives ? x->run_collectives : "auto";
+  const bool ring = !strcmp(how, "ring"), chosen = !strcmp(how, "auto");
+  *chunk = ring ? CHUNK : chosen ? -1 : 0;
+  if (!ring && !chosen && strcmp(how, "direct") != 0)
+    return usage_error("--collectives ring", "--collectives takes auto, direct or ring; got '%s'", how);
   if (x->run_chunk && !ring) return usage_error("--collectives ring", "--chunk needs --collectives ring");
   if (x->run_chunk && !heddle_session_bytes(x->s, "--chunk", x->run_chunk, chunk)) return false;
   return true;

@@ -23,8 +23,12 @@ typedef struct {
   const char *title; // of the progress bar; NULL: "evaluating"
   int threads;       // of one instruction; 0: one. Results do not depend on it
   i64 step;          // number of the optimizer's first update in main, from 1; 0: what the program says
-  i64 ring_bytes; // of one rank: collectives go around a ring in chunks of so many bytes; 0: from each to each
+  // Of one rank: collectives go around a ring in chunks of so many bytes; 0: from each to each; EVAL_RING_AUTO: around a ring in
+  // chunks of EVAL_RING_BYTES where more than two take part, as a cluster's libraries do and the cost model says. Two move the
+  // same either way.
+  i64 ring_bytes;
 } eval_opts;
+enum { EVAL_RING_AUTO = -1, EVAL_RING_BYTES = 256000 };
 
 // Runs main. in: one array per parameter of main, in order; extents must be the parameter's, the element type
 // any of the same kind (it is converted). out: one per result of main, elements in `a`; nout must be their

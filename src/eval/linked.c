@@ -233,6 +233,7 @@ static bool ring_of(linked *x, arena *a, ring *r) {
   u32 *member = NEWN(a, u32, v->cap);
   v->n = 0;
   movement_give_subgroup(v, v->out->g, (u32)x->self);
+  if (v->m->o.ring_bytes < 0 && v->n <= 2) return false;
   *r = (ring){.m = v->m, .in = v->in, .out = v->out, .red = v->red, .n = v->n, .member = member};
   for (u32 k = 0; k < v->n; k++) {
     member[k] = v->list[k].member;

@@ -115,7 +115,7 @@ static i64 longest(const ring *r, const segment *seg) {
 void ring_put(const ring *r, opcode op, transfer *t, buf_list *kept) {
   interp *m = r->m;
   lap l = {.r = r, .t = t, .seg = NEWN(t->a, segment, r->n)};
-  l.chunk = MAX(m->o.ring_bytes / (i64)dtype_bytes(t->t), 1);
+  l.chunk = MAX((m->o.ring_bytes < 0 ? EVAL_RING_BYTES : m->o.ring_bytes) / (i64)dtype_bytes(t->t), 1);
   if (op == OP_all_gather) {
     take_pieces(r, l.seg);
     put_lap(&l, r->at, false);

@@ -41,6 +41,7 @@ bool machine_predictor_start(machine *m, arena *a, const char *command, int wait
   machine_predictor *p = ZNEWN(a, machine_predictor, 1);
   char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, arena_strdup(a, command), NULL};
   posix_spawn_file_actions_t act;
+  posix_spawnattr_t group; // of its own, so that what the shell starts is ended with it
   int ends[2], err;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
     diag(m->c, E_PREDICTOR, loc_text(m->c, sym_of(m->c, command), 0, 0, NULL), "it cannot be started: %s",
@@ -50,7 +51,11 @@ bool machine_predictor_start(machine *m, arena *a, const char *command, int wait
   posix_spawn_file_actions_init(&act);
   posix_spawn_file_actions_adddup2(&act, ends[1], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&act, ends[1], STDOUT_FILENO);
-  err = posix_spawn(&p->pid, "/bin/sh", &act, NULL, argv, environ);
+  posix_spawnattr_init(&group);
+  posix_spawnattr_setflags(&group, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&group, 0);
+  err = posix_spawn(&p->pid, "/bin/sh", &act, &group, argv, environ);
+  posix_spawnattr_destroy(&group);
   posix_spawn_file_actions_destroy(&act);
   close(ends[1]);
   if (err) {
@@ -73,9 +78,10 @@ void machine_predictor_stop(machine *m) {
   close(p->fd);
   for (u32 k = 0; k < 200 && !waitpid(p->pid, NULL, WNOHANG); k++)
     if (k == 199)
-      kill(p->pid, SIGKILL), waitpid(p->pid, NULL, 0);
+      kill(-p->pid, SIGKILL), waitpid(p->pid, NULL, 0);
     else
       nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+  kill(-p->pid, SIGKILL); // what the shell has left
   pthread_mutex_destroy(&p->lock);
   arena_free(p->a);
   m->predictor = NULL;
@@ -138,12 +144,13 @@ static int hear(machine_predictor *p, char *line) {
 }
 
 // "12.5", microseconds, or "-".
-static bool parse(char *line, i64 *ps) {
+static bool parse(char *line, int n, i64 *ps) {
   char *end = line;
+  if (memchr(line, 0, (size_t)n)) return false;
   line[strcspn(line, "\r\n")] = 0;
   if (!strcmp(line, "-")) return *ps = -1, true;
   const double us = strtod(line, &end);
-  if (end == line || *end || !(us >= 0 && us < 1e12)) return false;
+  if (end == line || *end || line[strspn(line, "0123456789.eE+-")] || !(us >= 0 && us < 1e12)) return false;
   *ps = (i64)(us * 1e6 + 0.5);
   return true;
 }
@@ -162,7 +169,7 @@ static predicted_how ask(machine_predictor *p, ctx *c, const char *key, i64 *ps)
   if (n == LINE + 2) snprintf(what, sizeof what, "an answer of more than %d bytes", LINE);
   if (n <= 0 || n > LINE) return failed(p, c, key, what);
   line[n] = 0;
-  if (parse(line, ps)) return *ps < 0 ? PREDICTION_NONE : PREDICTION_KNOWN;
+  if (parse(line, n, ps)) return *ps < 0 ? PREDICTION_NONE : PREDICTION_KNOWN;
   snprintf(what, sizeof what, "'%.80s' is no time: microseconds, such as 12.5, or - where it is not known",
            line);
   return failed(p, c, key, what);

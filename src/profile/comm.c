@@ -179,7 +179,7 @@ bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at
     r = eval_random(p, 0, in, nin, a) ? eval_rank_new(p, &o, &link, in, nin) : NULL;
     ok = r;
   }
-  if (r) eval_rank_watch(r, note, &w);
+  if (r) eval_rank_ring(r, EVAL_RING_AUTO), eval_rank_watch(r, note, &w); // as `heddle run` does
   double *v = ZNEWN(a, double, (MOST + 1) * each), *all = NEWN(a, double, (size_t)j->nprocs *MOST *each);
   const u32 repeats =
       ok ? repeat(j, c, r, next, &w, each, e->op == OP_send ? 2.0 * times_for(e) * off_ns : off_ns, v) : 0;

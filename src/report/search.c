@@ -206,7 +206,7 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   const cell share = about->mfu > 0 ? cell_x(CELL_SHARE, about->mfu) : cell_none();
   const char *mfu = about->mfu > 0 ? arena_printf(a, "; MFU %s", text_of(a, share)) : "";
   const bool own = s->memory_least && s->memory_least < s->memory_bytes; // devices have limits of their own
-  report_line(r, "winner", "%s", search_str(a, w));
+  report_line(r, about->nmeasured ? "predicted best" : "winner", "%s", search_str(a, w));
   if (s->resolved && *s->resolved && strcmp(s->resolved, search_str(a, w)))
     report_line(r, "auto resolved", "%s", s->resolved);
   report_fact(r, "resolved", NULL, s->resolved && *s->resolved ? cell_text(s->resolved) : cell_none());
@@ -401,6 +401,8 @@ static void put_measured(report *r, arena *a, const search_about *about, const s
     report_row(r, row);
   }
   report_gap(r);
+  report_fact(r, "fastest", "winner, measured",
+              ps[order[0]] ? cell_text(search_str(a, &s->point[order[0]])) : cell_none());
 }
 
 void report_search(report *r, arena *a, const search_about *about, const search_opts *o,

@@ -116,7 +116,7 @@ error[E0801]: --measure must be an integer, 1 or more; got '0'
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=1 --machine '1x2 cpu-core' --steps 1 --json | grep -o '"threads": [0-9]*'
 "threads": 1
 ## the events of several plans in one job: of the best ones of a search, until all of the best are known
-$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=1 tp=1 pp=1' --machine '1x2 cpu-core' -o top.db >/dev/null; heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=2 tp=1 pp=1 mb=1 zero=0 recompute=none' --machine '1x2 cpu-core' --profiles top.db >/dev/null
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=1 tp=1 pp=1' --machine '1x2 cpu-core' -o top.db >/dev/null; cp top.db one.db; heddle plan mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=2 tp=1 pp=1 mb=1 zero=0 recompute=none' --machine '1x2 cpu-core' --profiles top.db >/dev/null
 warning[W0603]: 12 of the 15 distinct events of the best plan were not measured
   hint: heddle profile MODEL --train --machine FILE --top 10 -o top.db measures the best plans, and searches again, until all are
 $ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --train --machine '1x2 cpu-core' --top 3 -o top.db | grep -cE '^(plans|searches) '
@@ -138,3 +138,5 @@ $ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --top 3 --plan best.plan --
 error[E0801]: --top searches: it does not go with --plan
   hint: leave out one of them
 [2]
+## a database of another model
+$ heddle sim gpt2:layers=1,hidden=16,heads=2,vocab=32 --batch 4 --seq 8 --train --strategy dp=2 --machine '1x2 cpu-core' --profiles one.db >/dev/null

@@ -275,4 +275,4 @@ error[E0106]: rank 1 is there twice: also in twice/a.json
 [1]
 ## A slice is of the task whose microbatch it is.
 $ heddle sim mlp-xs:layers=4 --batch 16 --train --strategy 'pp=2 mb=4' --machine dgx-2 --timeline tasks.json >/dev/null; heddle trace compare tasks.json mlp-xs:layers=4 --batch 16 --train --strategy 'pp=2 mb=4' --machine dgx-2 --timeline named.json >/dev/null; grep -oE '"microbatch":[0-9]+,"task":"[0-9]+[A-Z][0-9]+"' named.json | sed 's/.*:\([0-9]*\),.*[A-Z]\([0-9]*\)"/\1 \2/' | awk '{ same += $1 == $2; other += $1 != $2 } END { print (same > 0), other + 0 }'
-0 0
+1 0
