@@ -41,7 +41,7 @@ bool machine_predictor_start(machine *m, arena *a, const char *command, int wait
   machine_predictor *p = ZNEWN(a, machine_predictor, 1);
   char *const argv[] = {(char[]){"sh"}, (char[]){"-c"}, arena_strdup(a, command), NULL};
   posix_spawn_file_actions_t act;
-  posix_spawnattr_t group; // of its own, so that what the shell starts is ended with it
+  posix_spawnattr_t own; // of its own, so that what the shell starts is ended with it
   int ends[2], err;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
     diag(m->c, E_PREDICTOR, loc_text(m->c, sym_of(m->c, command), 0, 0, NULL), "it cannot be started: %s",
@@ -51,11 +51,11 @@ bool machine_predictor_start(machine *m, arena *a, const char *command, int wait
   posix_spawn_file_actions_init(&act);
   posix_spawn_file_actions_adddup2(&act, ends[1], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&act, ends[1], STDOUT_FILENO);
-  posix_spawnattr_init(&group);
-  posix_spawnattr_setflags(&group, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&group, 0);
-  err = posix_spawn(&p->pid, "/bin/sh", &act, &group, argv, environ);
-  posix_spawnattr_destroy(&group);
+  posix_spawnattr_init(&own);
+  posix_spawnattr_setflags(&own, POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setpgroup(&own, 0);
+  err = posix_spawn(&p->pid, "/bin/sh", &act, &own, argv, environ);
+  posix_spawnattr_destroy(&own);
   posix_spawn_file_actions_destroy(&act);
   close(ends[1]);
   if (err) {

@@ -139,4 +139,4 @@ error[E0801]: --top searches: it does not go with --plan
   hint: leave out one of them
 [2]
 ## a database of another model
-$ heddle sim gpt2:layers=1,hidden=16,heads=2,vocab=32 --batch 4 --seq 8 --train --strategy dp=2 --machine '1x2 cpu-core' --profiles one.db >/dev/null
+$ heddle sim gpt2:layers=1,hidden=24,heads=2,vocab=32 --batch 5 --seq 7 --train --strategy dp=1 --machine '1x2 cpu-core' --profiles one.db >/dev/null

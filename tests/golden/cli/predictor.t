@@ -50,8 +50,9 @@ error[E0119]: '-5' is no time: microseconds, such as 12.5, or - where it is not 
 $ heddle plan mlp-xs:layers=2,hidden=64 --batch 8 --train --machine '1x2 v100' --predictor true 2>&1 | grep -E 'predictor' | head -1
   note: 34 impossible, such as dp=1 tp=1 pp=2: the predictor has ended with status 0 instead of an answer
 ## What the command starts ends with it; a number is decimal.
-$ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy dp=1 --machine '1x1 cpu-core' --predictor 'while read x; do echo 1; done; sleep 98765' | grep -c '^time per step'; pgrep -f 'sleep 9876[5]'
+$ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy dp=1 --machine '1x1 cpu-core' --predictor 'while read x; do echo 1; done; sleep 98765' | grep -c '^time per step'; ps -eo args= | grep -c '^sleep 98765'
 1
-12251
+0
+[1]
 $ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy dp=1 --machine '1x1 cpu-core' --predictor 'while read x; do echo 0x10; done' 2>&1 | head -n 1
 error[E0119]: '0x10' is no time: microseconds, such as 12.5, or - where it is not known
