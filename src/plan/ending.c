@@ -131,7 +131,7 @@ static void put_dealt(words *x, const main_build *mb) {
 u32 main_ending(main_build *mb, const u16 *alike, arena *a, const u32 **word) {
   const planner *asked = mb->x->asked;
   const space *sp = mb->p->sp;
-  words x = {.a = a, .sp = sp, .layout_no = ZNEWN(mb->x->a, u32, sp->layouts.n)};
+  words x = {.a = mb->x->a, .sp = sp, .layout_no = ZNEWN(mb->x->a, u32, sp->layouts.n)};
   for (u32 i = 0; i < mb->nstages; i++)
     if (mb->stage[i].gp && !mb->stage[i].acc) return 0;
   put_bytes(&x, &asked, sizeof asked);            // the model
@@ -155,6 +155,6 @@ u32 main_ending(main_build *mb, const u16 *alike, arena *a, const u32 **word) {
     for (u32 r = 0; from && r < mb->nreplicas; r++)
       put_layout(&x, mb->stage[r * mb->nsegments + from - 1].out[mb->out_of[mb->m->rets.v[k]]]);
   }
-  *word = x.w.v;
+  *word = arena_dup(a, x.w.v, x.w.n * sizeof *x.w.v);
   return x.w.n;
 }

@@ -738,14 +738,16 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, probing x, const 
 prog *plan_probe_tasks(planner *pl, const plan *pn, cost_model *k, arena *a, bool all_layers,
                        plan_find_ending *find, void *arg, plan_probed *out) {
   fewer_layers few;
+  arena *tmp = arena_new();
   const u32 before = diag_count(pl->src->c);
   const bool measured = k && cost_model_machine(k)->profile; // prices depend on the plan
   const probing x = {.a = a, .find = measured ? NULL : find, .arg = arg};
   prog *p = NULL;
-  if (!all_layers && !plan_lies_wide(pn) && plan_fewer_layers(pl, pn, a, &few)) {
+  if (!all_layers && !plan_lies_wide(pn) && plan_fewer_layers(pl, pn, tmp, &few)) {
     p = probe(few.pl, few.pn, k, x, &few, out);
     if (!p) diag_truncate(pl->src->c, before); // the whole says it with its own names
   }
+  arena_free(tmp);
   if (!p) p = probe(pl, pn, k, x, NULL, out);
   if (!p || plan_measured(pl, pn, k, p)) return p;
   prog_free(p);

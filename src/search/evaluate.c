@@ -12,7 +12,8 @@
 
 // So many that what a batch uses is not evicted.
 enum { STAGES_KEPT = 192, LINES_KEPT = 256, ENDINGS_KEPT = 512 };
-static const size_t LINES_BYTES = (size_t)384 << 20; // of lines that all threads keep for later batches
+// Of lines that are kept for later batches: by all threads, and by one. Few are asked for again, and fresh memory is slow.
+static const size_t LINES_BYTES = (size_t)384 << 20, LINES_BYTES_EACH = (size_t)64 << 20;
 
 typedef struct {
   const u32 *v;
@@ -109,8 +110,11 @@ static known_stages *stages_slot(known *k, const strategy *of, u32 form, bool *f
 
 static words words_of(u32 (*of)(arena *, const plan *, const u32 **), arena *a, const plan *pn) {
   words x = {0};
-  x.n = of(a, pn, &x.v);
+  arena *tmp = arena_new();
+  x.n = of(tmp, pn, &x.v);
+  x.v = arena_dup(a, x.v, x.n * sizeof *x.v);
   x.hash = hash_bytes(x.v, x.n * sizeof *x.v, 0);
+  arena_free(tmp);
   return x;
 }
 
@@ -275,7 +279,7 @@ static void make_room(known *k, u32 threads) {
   size_t bytes = 0;
   for (u32 i = 0; i < LINES_KEPT; i++)
     if (k->line[i].a) bytes += arena_bytes(k->line[i].a);
-  while (bytes > LINES_BYTES / threads) {
+  while (bytes > MIN(LINES_BYTES / threads, LINES_BYTES_EACH)) {
     known_line *oldest = NULL;
     for (u32 i = 0; i < LINES_KEPT; i++) {
       known_line *l = &k->line[i];

@@ -7,8 +7,7 @@ static void compose(digest *d, u32 stage, bool sums) {
   const stage_task *i = &d->st->task[TASK_I][stage], *w = &d->st->task[TASK_W][stage];
   stage_task *b = (stage_task *)&d->st->task[TASK_B][stage];
   const u32 C = d->C, left = i->nout - d->st->carried[stage], ni = (1 + i->nin) * C, nw = (1 + w->nin) * C;
-  i64 *a = NEWN(d->s->a, i64, (1 + left) * C * ni), *busy = NEWN(d->s->a, i64, C),
-      *comm = NEWN(d->s->a, i64, C);
+  i64 *a = NEWN(d->a, i64, (1 + left) * C * ni), *busy = NEWN(d->a, i64, C), *comm = NEWN(d->a, i64, C);
   for (u32 c = 0; c < C; c++) {
     busy[c] = i->busy[c] + w->busy[c], comm[c] = i->comm[c] + w->comm[c];
     for (u32 k = 0; k < ni; k++) {
@@ -30,7 +29,7 @@ static void compose_bytes(digest *d, u32 stage) {
   stage_task *b = (stage_task *)&d->st->task[TASK_B][stage];
   for (u32 turn = 0; turn < 3; turn++) {
     if (!i->bytes[turn] || !w->bytes[turn]) continue;
-    stage_bytes *both = NEWN(d->s->a, stage_bytes, d->C);
+    stage_bytes *both = NEWN(d->a, stage_bytes, d->C);
     for (u32 c = 0; c < d->C; c++) {
       const stage_bytes x = i->bytes[turn][c], y = w->bytes[turn][c];
       both[c] = (stage_bytes){x.net + y.net, MAX(x.peak, x.net + y.peak)};

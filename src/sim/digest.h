@@ -7,6 +7,7 @@
 enum { PROBE_MICRO = 3 }; // microbatches of a replica that a probe has, at most
 typedef struct {
   sim *s;
+  arena *a; // of the result; what s has is gone then, but where places are apart
   const sim_pipeline *pl;
   sim_stages *st;
   const sim_graph *c;

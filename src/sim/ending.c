@@ -28,7 +28,7 @@ static void put_buffer(leaving *x, u32 b) {
   for (u32 k = 0; at && k < heap_parts(at); k++) put_size(x, heap_part_size(at, k), heap_part_more(at, k));
 }
 
-static stage_left left_as(leaving *x, value v) {
+static stage_left left_as(leaving *x, arena *a, value v) {
   heap *h = &x->w->h;
   x->v.n = 0, x->odd = false;
   *vec_push(x->s->tmp, &x->v) = x->s->made ? x->s->made[v] : 0;
@@ -36,16 +36,16 @@ static stage_left left_as(leaving *x, value v) {
   const span leaves = b == NO_BUFFER ? h->val[v] : (span){0};
   if (b != NO_BUFFER) put_buffer(x, b);
   for (u32 q = leaves.begin; q < leaves.begin + leaves.n; q++) put_buffer(x, heap_only(h, q));
-  return (stage_left){x->v.n, arena_dup(x->s->a, x->v.v, x->v.n * sizeof *x->v.v), x->odd};
+  return (stage_left){x->v.n, arena_dup(a, x->v.v, x->v.n * sizeof *x->v.v), x->odd};
 }
 
-const stage_left *ending_left(sim *s, walk *w, const u32 *rank_class, u32 C) {
+const stage_left *ending_left(sim *s, arena *a, walk *w, const u32 *rank_class, u32 C) {
   const sim_pipeline *pl = s->pipeline;
-  stage_left *left = NEWN(s->a, stage_left, pl->nleft + 1);
+  stage_left *left = NEWN(a, stage_left, pl->nleft + 1);
   leaving x = {.s = s, .w = w, .C = C};
   for (u32 k = 0; k < pl->nleft; k++) {
     x.cls = rank_class + pl->place[pl->left[k].stage] * C;
-    left[k] = left_as(&x, pl->left[k].v);
+    left[k] = left_as(&x, a, pl->left[k].v);
   }
   return left;
 }

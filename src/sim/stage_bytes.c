@@ -5,7 +5,7 @@
 #include "sim/heap.h"
 
 static const stage_bytes *bytes_on(const digest *d, const walk *w, const i64 *before, u32 at) {
-  stage_bytes *b = NEWN(d->s->a, stage_bytes, d->C);
+  stage_bytes *b = NEWN(d->a, stage_bytes, d->C);
   for (u32 c = 0; c < d->C; c++) {
     u32 u = d->rank_class[at * d->C + c];
     b[c] = (stage_bytes){0};
@@ -32,7 +32,7 @@ static void put_wide(digest *d, const walk *w, const i64 *before, const sim_piec
       any |= u != NO_CLASS && (w->h.cur[u] != before[u] || w->h.peak[u] != before[u]);
     }
     if (any && (p->kind == PIECE_SEND || q != pl->place[p->stage]))
-      *vec_push(d->s->a, &d->other) = (stage_other){type_of(d, p), q, bytes_on(d, w, before, q)};
+      *vec_push(d->a, &d->other) = (stage_other){type_of(d, p), q, bytes_on(d, w, before, q)};
   }
 }
 
@@ -55,7 +55,7 @@ static bool put_others(digest *d, const walk *w, const i64 *before, const sim_pi
       if (u != NO_CLASS && w->h.peak[u] > before[u]) return false;
     }
     if (any && p->kind != PIECE_TASK) return false;
-    if (any) *vec_push(d->s->a, &d->other) = (stage_other){type_of(d, p), q, bytes_on(d, w, before, q)};
+    if (any) *vec_push(d->a, &d->other) = (stage_other){type_of(d, p), q, bytes_on(d, w, before, q)};
   }
   return true;
 }
@@ -75,7 +75,7 @@ static void put_bytes(digest *d, const walk *w, const i64 *before, const sim_pie
   } else if (p->kind == PIECE_SEND) {
     stage_send *x = (stage_send *)&st->send[p->task][p->link];
     const bool wide = digest_wide_link(d, p->link); // then by place
-    const stage_bytes *none = wide ? ZNEWN(d->s->a, stage_bytes, d->C) : NULL;
+    const stage_bytes *none = wide ? ZNEWN(d->a, stage_bytes, d->C) : NULL;
     x->sender[turn] = wide ? none : bytes_on(d, w, before, d->pl->place[p->task ? l->to : l->from]);
     x->receiver[turn] = wide ? none : bytes_on(d, w, before, d->pl->place[p->task ? l->from : l->to]);
   }
@@ -140,11 +140,11 @@ static bool put_after(digest *d, walk *w, i64 *before, const sim_piece *p) {
     }
     if (i && !any) continue;
     for (u32 r = 0; r < st->nreps; r++) {
-      i64 *freed = ZNEWN(s->a, i64, d->C);
+      i64 *freed = ZNEWN(d->a, i64, d->C);
       for (u32 k = 0; k < some.n; k++)
         for (u32 c = 0; gone(w, &some.v[k]) && c < d->C; c++)
           freed[c] += size_on_class(some.v[k].size, d->rank_class[st->rep[r] * d->C + c]);
-      *vec_push(s->a, &v) = (stage_after){bytes_on(d, w, before, st->rep[r]), freed};
+      *vec_push(d->a, &v) = (stage_after){bytes_on(d, w, before, st->rep[r]), freed};
     }
     st->nafter++;
     u32 left = 0;
@@ -212,7 +212,7 @@ bool digest_bytes(digest *d) {
   walk w;
   mem_init(&m, s);
   walk_init(&w, &m, 1, NULL, NULL);
-  i64 *start = ZNEWN(s->a, i64, d->st->nreps * d->C), *before = NEWN(s->a, i64, s->nclasses);
+  i64 *start = ZNEWN(d->a, i64, d->st->nreps * d->C), *before = NEWN(s->tmp, i64, s->nclasses);
   walk_open_main(&w);
   for (u32 r = 0; r < d->st->nreps; r++)
     for (u32 c = 0; c < d->C; c++) {
@@ -220,7 +220,7 @@ bool digest_bytes(digest *d) {
       if (u != NO_CLASS) start[r * d->C + c] = w.h.cur[u];
     }
   d->st->start = start;
-  d->st->frees = ZNEWN(s->a, u8, d->pl->nstages + 1);
+  d->st->frees = ZNEWN(d->a, u8, d->pl->nstages + 1);
   reads_again again = {0};
   for (u32 q = 0, at = 0; q < d->pl->npieces; q++) { // pieces are in order
     const sim_piece *p = &d->pl->piece[q];
@@ -228,7 +228,7 @@ bool digest_bytes(digest *d) {
     memcpy(before, w.h.cur, s->nclasses * sizeof *before);
     memcpy(w.h.peak, w.h.cur, s->nclasses * sizeof *before);
     if (p->kind == PIECE_AFTER) { // the last one
-      if (!d->ends) d->st->left = ending_left(s, &w, d->rank_class, d->C);
+      if (!d->ends) d->st->left = ending_left(s, d->a, &w, d->rank_class, d->C);
       if (!put_after(d, &w, before, p)) return false;
       break;
     }
@@ -247,8 +247,8 @@ bool digest_bytes(digest *d) {
   }
   d->st->others = d->other.v, d->st->nothers = d->other.n;
   if (!d->pl->ending || m.odd) return !m.odd;
-  d->st->left = ending_left(s, &w, d->rank_class, d->C);
+  d->st->left = ending_left(s, d->a, &w, d->rank_class, d->C);
   if (!ending_fits(d->pl->ending, d->st)) return false;
-  ending_use(s->a, d->st, d->pl->ending);
+  ending_use(d->a, d->st, d->pl->ending);
   return true;
 }

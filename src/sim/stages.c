@@ -26,7 +26,7 @@ static bool find_classes(digest *d) {
   for (u32 q = 0; q < (pl->apart ? pl->nplaces : 1); q++)
     d->C = MAX(d->C, members_of(s, pl->group[q])->cs->n);
   if (d->C > STAGE_CLASSES) return false;
-  u32 *rank_class = NEWN(s->a, u32, pl->nplaces * d->C), *weight = ZNEWN(s->a, u32, pl->nplaces * d->C);
+  u32 *rank_class = NEWN(s->a, u32, pl->nplaces * d->C), *weight = ZNEWN(d->a, u32, pl->nplaces * d->C);
   memset(rank_class, 0xff, pl->nplaces * d->C * sizeof *rank_class);
   d->class_of = NEWN(s->a, u32, s->nclasses), d->place_of = NEWN(s->a, u32, s->nclasses);
   memset(d->class_of, 0xff, s->nclasses * sizeof *d->class_of);
@@ -42,7 +42,7 @@ static bool find_classes(digest *d) {
     if (!pl->apart && !same_classes(d, p, first)) return false;
     for (u32 k = 0; k < p->n; k++) weight[q * d->C + d->class_of[s->class_of_rank[p->rank[k]]]]++;
   }
-  u32 *member_class = NEWN(s->a, u32, first->n);
+  u32 *member_class = NEWN(d->a, u32, first->n);
   for (u32 k = 0; k < first->n; k++) member_class[k] = d->class_of[s->class_of_rank[first->rank[k]]];
   d->rank_class = rank_class;
   d->st->nclass = d->C, d->st->weight = weight;
@@ -206,7 +206,7 @@ static void clocks_of(const digest *d, u32 at, ports *p) {
 }
 
 static i64 *matrix(digest *d, u32 n0, u32 n1, const ports *in, const ports *out) {
-  i64 *a = NEWN(d->s->a, i64, in->n * out->n + 1);
+  i64 *a = NEWN(d->a, i64, in->n * out->n + 1);
   for (u32 k = 0; k < in->n * out->n; k++) a[k] = STAGE_NEVER;
   for (u32 i = 0; i < in->n; i++)
     if (in->slot[i]) digest_respond(d, n0, n1, in->slot[i], out, a + i, in->n);
@@ -361,7 +361,7 @@ static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
     t->nwaits = d->wait.n, t->wait = arena_dup(d->s->a, d->wait.v, d->wait.n * sizeof *t->wait);
     if (!ends_waits(d, p, t, &in, &out)) return false;
   }
-  i64 *busy = NEWN(d->s->a, i64, d->C), *comm = NEWN(d->s->a, i64, d->C);
+  i64 *busy = NEWN(d->a, i64, d->C), *comm = NEWN(d->a, i64, d->C);
   digest_busy(d, n0, n1, on, 1, busy, comm);
   t->busy = busy, t->comm = comm;
   return true;
@@ -373,7 +373,7 @@ static bool send_of(digest *d, const sim_piece *p, stage_send *x) {
   u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
   u32 from = d->pl->place[p->task ? l->to : l->from], to = d->pl->place[p->task ? l->from : l->to];
   u32 strm = d->s->main->body.v[p->first].strm;
-  stage_rendezvous *v = ZNEWN(d->s->a, stage_rendezvous, n1 - n0 + 1);
+  stage_rendezvous *v = ZNEWN(d->a, stage_rendezvous, n1 - n0 + 1);
   for (u32 i = n0; i < n1; i++) {
     stage_rendezvous *m = &v[x->n++];
     if (c->dur[i] < 0) return false;
@@ -425,9 +425,9 @@ static bool after_of(digest *d, const sim_piece *p) {
   const u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
   if (d->ends ? !ends_close(d) : !map_after(d, n0, n1, p)) return false;
   for (u32 k = p->first; k < p->end; k++) st->after_sends |= d->s->main->body.v[k].op == OP_send;
-  stage_task *tail = ZNEWN(d->s->a, stage_task, st->nreps);
+  stage_task *tail = ZNEWN(d->a, stage_task, st->nreps);
   for (u32 r = 0; r < st->nreps; r++) {
-    i64 *busy = NEWN(d->s->a, i64, d->C), *comm = NEWN(d->s->a, i64, d->C);
+    i64 *busy = NEWN(d->a, i64, d->C), *comm = NEWN(d->a, i64, d->C);
     digest_busy(d, n0, n1, st->rep[r], 1, busy, comm);
     tail[r].busy = busy, tail[r].comm = comm;
   }
@@ -439,10 +439,10 @@ static bool after_of(digest *d, const sim_piece *p) {
 static void find_reps(digest *d) {
   sim_stages *st = d->st;
   u32 n = d->pl->nplaces;
-  u32 *micro = ZNEWN(d->s->a, u32, n);
+  u32 *micro = ZNEWN(d->a, u32, n);
   for (u32 i = 0; i < d->pl->nstages; i++) micro[d->pl->place[i]] = sim_micro(d->pl, i);
   st->micro = micro;
-  st->rep = NEWN(d->s->a, u32, n), st->rep_no = NEWN(d->s->a, u32, n);
+  st->rep = NEWN(d->a, u32, n), st->rep_no = NEWN(d->a, u32, n);
   for (u32 q = 0; q < n; q++) {
     if (d->pl->alike[q] == q) st->rep[st->nreps++] = q;
     for (u32 r = 0; r < st->nreps; r++)
@@ -452,7 +452,7 @@ static void find_reps(digest *d) {
 
 static void find_usable(digest *d, const machine *m) {
   const sim *s = d->s;
-  i64 *usable = NEWN(s->a, i64, d->st->nreps * d->C), *of = NEWN(s->tmp, i64, s->nclasses);
+  i64 *usable = NEWN(d->a, i64, d->st->nreps * d->C), *of = NEWN(s->tmp, i64, s->nclasses);
   for (u32 k = 0; k < s->nclasses; k++) of[k] = INT64_MAX / 2;
   for (u32 k = 0; m && k < MIN(s->nranks, m->nranks); k++)
     of[s->class_of_rank[k]] = MIN(of[s->class_of_rank[k]], machine_kind_of(m, k)->usable_bytes);
@@ -464,16 +464,15 @@ static void find_usable(digest *d, const machine *m) {
 }
 
 static bool find_pieces(digest *d) {
-  sim *s = d->s;
   sim_stages *st = d->st;
   const sim_pipeline *pl = d->pl;
-  stage_task *before = ZNEWN(s->a, stage_task, pl->nstages), *task[TASK_KINDS];
+  stage_task *before = ZNEWN(d->a, stage_task, pl->nstages), *task[TASK_KINDS];
   stage_send *send[2];
-  for (u32 k = 0; k < TASK_KINDS; k++) st->task[k] = task[k] = ZNEWN(s->a, stage_task, pl->nstages);
-  for (u32 k = 0; k < 2; k++) st->send[k] = send[k] = ZNEWN(s->a, stage_send, pl->nlinks + 1);
-  st->before = before, st->carried = ZNEWN(s->a, u32, pl->nstages);
-  for (u32 k = 0; pl->wide && k < TASK_KINDS; k++) st->wide[k] = ZNEWN(s->a, stage_wide, pl->nstages);
-  for (u32 k = 0; pl->wide && k < 2; k++) st->wide_send[k] = ZNEWN(s->a, stage_wide, pl->nlinks + 1);
+  for (u32 k = 0; k < TASK_KINDS; k++) st->task[k] = task[k] = ZNEWN(d->a, stage_task, pl->nstages);
+  for (u32 k = 0; k < 2; k++) st->send[k] = send[k] = ZNEWN(d->a, stage_send, pl->nlinks + 1);
+  st->before = before, st->carried = ZNEWN(d->a, u32, pl->nstages);
+  for (u32 k = 0; pl->wide && k < TASK_KINDS; k++) st->wide[k] = ZNEWN(d->a, stage_wide, pl->nstages);
+  for (u32 k = 0; pl->wide && k < 2; k++) st->wide_send[k] = ZNEWN(d->a, stage_wide, pl->nlinks + 1);
   for (u32 q = 0; q < pl->npieces; q++) {
     const sim_piece *p = &pl->piece[q];
     bool ok = true;
@@ -538,14 +537,16 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
   sim_opts so = *o;
   so.mode = SIM_FOLDED;
   if (pl->outside || (!pl->apart && !of_one_size(probe, pl))) return NULL;
-  bool ok = sim_open(&s, c, a, probe, k, &so, false);
+  // What comes before tasks and after them runs in the event graph where places are apart
+  arena *own = pl->apart ? NULL : arena_new();
+  bool ok = sim_open(&s, c, own ? own : a, probe, k, &so, false);
   if (ok) is_probe(&s, pl);
   ok = ok && sim_price(&s);
   if (ok && o->busiest_ps) *o->busiest_ps = sim_busiest(&s, pl), ok = *o->busiest_ps <= o->enough_ps;
   const sim_graph *main = !ok ? NULL : pl->apart ? ends_graph(&s, pl) : sim_graph_priced(&s, NULL, NULL);
   sim_stages *st = NEW(a, sim_stages);
   *st = (sim_stages){.pl = *pl, .nstreams = s.nstreams, .nranks = s.nused};
-  digest d = {.s = &s, .pl = pl, .st = st, .c = main};
+  digest d = {.s = &s, .a = a, .pl = pl, .st = st, .c = main};
   ok = main && main->total < FAR / 2 && find_classes(&d);
   if (ok) {
     find_clocks(&d);
@@ -558,7 +559,7 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
   }
   ok = ok && !s.odd_spans && digest_bytes(&d);
   if (ok) digest_compose(&d);
-  arena_free(s.tmp);
+  arena_free(s.tmp), arena_free(own);
   return ok ? st : NULL;
 }
 

@@ -122,7 +122,7 @@ struct sim_ending {
       of; // of it: nclass, nmembers, member_class, left with pl.left, nreps, start, after to after_sends
 };
 struct walk;
-const stage_left *ending_left(sim *s, struct walk *w, const u32 *rank_class, u32 C);
+const stage_left *ending_left(sim *s, arena *a, struct walk *w, const u32 *rank_class, u32 C); // in `a`
 bool ending_has_classes(const sim_ending *e, const sim_stages *st); // ranks are alike as they were there
 bool ending_fits(const sim_ending *e, const sim_stages *st);        // what tasks leave is the same as there
 void ending_use(arena *a, sim_stages *st, const sim_ending *e);
