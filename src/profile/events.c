@@ -48,8 +48,10 @@ static split_at split_of(const profile_events *x, const instr *i, const func_inf
 }
 
 static u32 found(const profile_events *x, const char *key) {
-  for (u32 it = 0, k; hmap_next(&x->by_key, hash_bytes(key, strlen(key), 0), &it, &k);)
+  for (u32 it = 0, k; hmap_next(&x->by_key, hash_bytes(key, strlen(key), 0), &it, &k);) {
+    assert(k < x->v.n && x->v.v);
     if (!strcmp(x->v.v[k].key, key)) return k + 1;
+  }
   return 0;
 }
 
@@ -119,6 +121,7 @@ static u64 *runs_of(const profile_events *x, tallies *t, func fn, group g) {
     *vec_push(x->a, &t->runs) = 0;
     hmap_add(x->a, &t->at, at, k = t->runs.n);
   }
+  assert(k <= t->runs.n && t->runs.v);
   return &t->runs.v[k - 1];
 }
 
@@ -152,6 +155,7 @@ static bool look(profile_events *x, tallies *t, func fn, group g, hmap *seen) {
     for (u32 m = 0, last = 0; m < n; m++) {
       const int event = event_at(x, f, i, on, m);
       if (event < 0) return false;
+      assert(!event || ((u32)event <= x->v.n && x->v.v));
       if (event && (u32)event != last) x->v.v[event - 1].times += runs;
       last = (u32)event;
     }
