@@ -79,13 +79,13 @@ static bool timeline_mode(heddle_result *r, cost_model *k, sim_opts *so) {
   return true;
 }
 
-// A database of which nothing is used: of other models, or its keys were changed.
+// A database of which little is used: of other models, or its keys were changed.
 static void tell_unmeasured(const heddle_result *r) {
   ctx *c = r->o.s->c;
   arena *a = arena_new();
   u32 n, missing;
-  if (profile_missing(c, a, r->p->p, r->m->m, &n, &missing) && missing && missing == n)
-    diag(c, W_UNMEASURED, (loc){0}, "none of the %u distinct events of the program are in %s", n,
+  if (profile_missing(c, a, r->p->p, r->m->m, &n, &missing) && 2 * missing > n)
+    diag(c, W_UNMEASURED, (loc){0}, "%u of the %u distinct events of the program are not in %s", missing, n,
          r->m->m->events->file);
   arena_free(a);
 }

@@ -140,3 +140,4 @@ error[E0801]: --top searches: it does not go with --plan
 [2]
 ## a database of another model
 $ heddle sim gpt2:layers=1,hidden=24,heads=2,vocab=32 --batch 5 --seq 7 --train --strategy dp=1 --machine '1x2 cpu-core' --profiles one.db >/dev/null
+warning[W0603]: 61 of the 62 distinct events of the program are not in one.db
