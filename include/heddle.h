@@ -81,6 +81,8 @@ bool heddle_session_diagnostic(heddle_session *s, uint32_t index, heddle_diagnos
 bool heddle_session_bytes(heddle_session *s, const char *what, const char *text, int64_t *bytes);
 // Writes a file as Heddle writes all of its files: it appears whole or not at all. "-": standard output.
 bool heddle_session_write(heddle_session *s, const char *path, const char *text);
+// Could a file be written there, or into a folder? Folders that are missing are made, and a file is not left. False and a diagnostic.
+bool heddle_session_can_write(heddle_session *s, const char *path, bool folder);
 
 // ---- programs: models, training steps, distributed programs ---------------------------------------------
 typedef struct {
@@ -561,8 +563,9 @@ bool heddle_run_memory(heddle_run *r, heddle_run_bytes *out);
 bool heddle_run_loss(heddle_run *r, double *loss);
 // How all-reduces, reduce-scatters and all-gathers move from now on, the same on all ranks, before the first step: from each
 // member to each (chunk_bytes 0, the default), or around a ring in chunks of so many bytes, each of which is recorded as a
-// message; below 0: around a ring in chunks of 256 kB where more than two ranks take part, as `heddle run` does and simulations
+// message; below 0: around a ring in chunks of HEDDLE_RING_BYTES where more than two ranks take part, as `heddle run` does and simulations
 // assume. Around a ring sums are of another order, the same on all ranks and in every run.
+enum { HEDDLE_RING_BYTES = 256000 };
 void heddle_run_ring(heddle_run *r, int64_t chunk_bytes);
 // What this rank executes is recorded from now on: computation, communication, steps. most: events that are kept, 64
 // bytes each (0: 4,194,304, 256 MiB); a step for which there is no room is left out, as are all after it.

@@ -70,6 +70,7 @@ heddle_run *heddle_run_take(heddle_program *distributed, const heddle_link *link
   API_RETURN(heddle_run *, NULL, distributed->o.s, begin(distributed, link, inputs, true));
 }
 void heddle_run_free(heddle_run *r) { object_drop(r); }
+_Static_assert((int)HEDDLE_RING_BYTES == (int)EVAL_RING_BYTES, "one size of chunks");
 void heddle_run_ring(heddle_run *r, int64_t chunk_bytes) {
   if (r) eval_rank_ring(r->r, chunk_bytes < 0 ? EVAL_RING_AUTO : chunk_bytes);
 }

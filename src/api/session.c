@@ -107,6 +107,19 @@ bool heddle_session_bytes(heddle_session *s, const char *what, const char *text,
   API_RETURN(bool, false, s, bytes_of(s, what, text, bytes));
 }
 
+static bool can_write(heddle_session *s, const char *path, bool folder) {
+  if (!strcmp(path, "-")) return true;
+  if (folder) return dir_make(s->c, path);
+  arena *a = arena_new();
+  file_out *f = file_begin(s->c, a, path);
+  if (f) file_drop(f);
+  arena_free(a);
+  return f;
+}
+bool heddle_session_can_write(heddle_session *s, const char *path, bool folder) {
+  API_RETURN(bool, false, s, can_write(s, path, folder));
+}
+
 bool heddle_session_write(heddle_session *s, const char *path, const char *text) {
   API_RETURN(bool, false, s, file_write(s->c, path, text, strlen(text)));
 }

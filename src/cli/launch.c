@@ -141,7 +141,7 @@ static int wait_for(pid_t child) {
 }
 
 // srun without PMI starts tasks that know nothing of each other: each would start the whole job.
-static bool is_lone_task(void) {
+bool is_lone_task(void) {
   const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
   if (!tasks || atoi(tasks) < 2) return false;
   if (is_first_rank())
@@ -155,7 +155,6 @@ static bool is_lone_task(void) {
 static int start_and_wait(const cli *x, uint32_t ranks, watch *w) {
   words line = {0};
   int status = -1;
-  if (is_lone_task()) exit(EXIT_FAILURE);
   if (words_of(&line, x, ranks, w)) {
     const pid_t child = start(x, &line);
     status = w && child > 0 ? watch_ranks(w, child) : wait_for(child);

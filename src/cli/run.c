@@ -6,12 +6,10 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -207,10 +205,9 @@ static bool begin(cli *x, heddle_program *d, const char *plan, beginning *b) {
 // How collectives move: *chunk -1, by a ring where more than two take part; 0, directly; or the bytes of a ring's chunks. False:
 // the options do not say.
 bool run_collectives_of(const cli *x, int64_t *chunk) {
-  enum { CHUNK = 256000 };
   const char *how = x->run_collectives ? x->run_collectives : "auto";
   const bool ring = !strcmp(how, "ring"), chosen = !strcmp(how, "auto");
-  *chunk = ring ? CHUNK : chosen ? -1 : 0;
+  *chunk = ring ? HEDDLE_RING_BYTES : chosen ? -1 : 0;
   if (!ring && !chosen && strcmp(how, "direct") != 0)
     return usage_error("--collectives ring", "--collectives takes auto, direct or ring; got '%s'", how);
   if (x->run_chunk && !ring) return usage_error("--collectives ring", "--chunk needs --collectives ring");
@@ -340,7 +337,7 @@ bool ranks_are_here(void) { return is_rank(); }
 
 bool ranks_start(cli *x, uint32_t n) {
   char path[PATH_SPACE];
-  if (!find_transport(x, path, sizeof path)) return false;
+  if (is_lone_task() || !find_transport(x, path, sizeof path)) return false;
   if (isatty(STDERR_FILENO))
     setenv("HEDDLE_TERMINAL", "1", 1); // the ranks' progress is drawn through the launcher
   return launch_unwatched(x, n);
@@ -364,29 +361,15 @@ static bool folder_fits(const char *dir, uint32_t ranks) {
 
 bool run_start(cli *x, heddle_program *d) {
   char path[PATH_SPACE];
-  return folder_fits(run_trace_of(x), heddle_program_ranks(d)) && find_transport(x, path, sizeof path) &&
-         launch(x, d);
+  return !is_lone_task() && folder_fits(run_trace_of(x), heddle_program_ranks(d)) &&
+         find_transport(x, path, sizeof path) && launch(x, d);
 }
 
 // What is written after the last step: that it cannot be is told before the first one.
-static bool can_write(const char *path) {
-  const size_t n = path ? strlen(path) : 0;
-  const char *why = NULL;
-  struct stat is;
-  if (!n || !strcmp(path, "-")) return true;
-  if (n > 12 && !strcmp(path + n - 12, ".safetensors")) {
-    const bool there = !stat(path, &is);
-    const int fd = open(path, O_WRONLY | O_CREAT, 0666);
-    if (fd < 0)
-      why = strerror(errno);
-    else if (close(fd), !there)
-      unlink(path);
-  } else if (mkdir(path, 0777) && errno != ENOENT)
-    why = errno != EEXIST                            ? strerror(errno)
-          : !stat(path, &is) && !S_ISDIR(is.st_mode) ? "it is no folder"
-                                                     : NULL;
-  if (why) fprintf(stderr, "error: cannot write '%s': %s\n", path, why);
-  return !why;
+static bool can_write(cli *x, const char *path) {
+  static const char tail[] = ".safetensors";
+  const size_t n = path ? strlen(path) : 0, m = sizeof tail - 1;
+  return !n || heddle_session_can_write(x->s, path, n < m || strcmp(path + n - m, tail) != 0);
 }
 
 bool cmd_run(cli *x) {
@@ -403,7 +386,7 @@ bool cmd_run(cli *x) {
   signal(SIGXFSZ, SIG_IGN); // a limit on the size of files is a write that fails
   const char *plan = heddle_plan_name(b);
   if (is_rank()) return run_one_rank(x, m, d, plan);
-  if (!can_write(x->output) || !can_write(x->run_save) || !can_write(run_trace_of(x)) ||
+  if (!can_write(x, x->output) || !can_write(x, x->run_save) || !can_write(x, run_trace_of(x)) ||
       !slots_suffice(x, heddle_program_ranks(d)) || !begin(x, d, plan, &check))
     return false; // told once, not by each rank
   heddle_tensors_free(check.t), heddle_data_free(check.data);

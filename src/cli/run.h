@@ -32,6 +32,7 @@ void held_json(const held_bytes *all, uint32_t ranks);       // the member "memo
 // ---- launch.c ------------------------------------------------------------------------------------------------
 bool is_rank(void);                               // a launcher has started this process as one
 bool is_rank_of_others(void);                     // ... and not by this program: the user's mpirun or srun
+bool is_lone_task(void);                          // of several of srun that do not know each other: told
 bool is_first_rank(void);                         // and as rank 0
 bool slots_suffice(const cli *x, uint32_t ranks); // of --hostfile; false: said
 // Starts as many ranks of this same command as the program has and waits for them. False: the job failed, and is told.

@@ -4,6 +4,13 @@
 // have equal events, so one member speaks for all of them unless pieces, devices or places differ.
 #include "profile/internal.h"
 
+// Of a send from nf members to nt: one that takes from `from` first; of those from whom nobody does, the one at its part of the targets.
+static u32 taker_of(u32 nf, u32 nt, u32 from) {
+  for (u32 to = 0; to < nt; to++)
+    if (send_giver(nf, nt, to, 0) == from) return to;
+  return (u32)((u64)from * nt / nf);
+}
+
 static void put_members(profile_events *x, const instr *i, const func_info *f, group g, u32 member,
                         profile_event *e) {
   const space *sp = x->p->sp;
@@ -14,7 +21,7 @@ static void put_members(profile_events *x, const instr *i, const func_info *f, g
     const type_info *t = val_type(x->p, f, i->res);
     const group_info *to = group_get(sp, t->g.i ? t->g : g);
     v[n++] = gi->ranks[member];
-    v[n++] = to->ranks[(u64)member * to->nranks / gi->nranks];
+    v[n++] = to->ranks[taker_of(gi->nranks, to->nranks, member)];
   } else {
     const u32 naxes = cost_axes(x->p, i, g, axes), lead = group_lead(sp, g, member, axes, naxes);
     for (u32 m = 0; m < gi->nranks && n < e->e.where->n; m++)

@@ -163,11 +163,12 @@ error[E0801]: --measure starts ranks itself: not under mpirun or srun
 [2]
 ## What cannot be written is told before anything runs.
 $ touch file; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 -o file
-error: cannot write 'file': it is no folder
+error[E0102]: cannot write 'file': Not a directory
 [1]
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --trace file
-error: cannot write 'file': it is no folder
+error[E0102]: cannot write 'file': Not a directory
 [1]
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 -o no/such/x.safetensors
-error: cannot write 'no/such/x.safetensors': No such file or directory
+error[E0102]: cannot write 'no/such/x.safetensors': No such file or directory
+  hint: mkdir -p 'no/such'
 [1]
