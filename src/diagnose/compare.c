@@ -343,7 +343,7 @@ static void hear(void *arg, const trace_event *e) {
                       .message = is_message(row),
                       .launched_ps = INT64_MIN,
                       .at = {loc_place(h->x->c, kind->where), h->s->func ? h->s->func[kind->func] : (sym){0},
-                             task_name(h, e->task)},
+                             task_name(h, e->task), e->layer},
                       .microbatch = e->microbatch,
                       .meets = e->match,
                       .leads = e->lane == e->from_lane};

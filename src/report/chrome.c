@@ -11,7 +11,7 @@ enum { BUFFERED = 1 << 18, FLUSHED = 1 << 18 }; // events; bytes of text
 
 typedef struct {
   i64 start_ps, dur_ps, waited_ps, from_ps;
-  u32 kind, microbatch, from_lane, task, match, step, launch;
+  u32 kind, microbatch, from_lane, task, layer, match, step, launch;
   u32 comm; // in writer.comms, from 1; 0: none
 } kept;
 typedef struct {
@@ -178,6 +178,7 @@ static void put_event(writer *w, u32 lane, const kept *e) {
   put_number(w, ",\"args\":{\"step\":", e->step);
   if (e->microbatch != TRACE_NONE) put_number(w, ",\"microbatch\":", e->microbatch);
   if (e->task) sb_put(w->out, ",\"task\":"), put_task(w, &w->t->task[e->task]);
+  if (e->layer) put_number(w, ",\"layer\":", (i64)e->layer - 1);
   if (k->bytes >= 0) put_number(w, ",\"bytes\":", k->bytes);
   if (e->match) put_number(w, ",\"match\":", e->match);
   if (e->launch) put_number(w, ",\"launch\":", e->launch);
@@ -203,6 +204,7 @@ static kept keep(writer *w, const trace_event *e) {
                 .microbatch = e->microbatch,
                 .from_lane = e->from_lane,
                 .task = e->task,
+                .layer = e->layer,
                 .match = e->match,
                 .step = e->step,
                 .launch = e->launch,

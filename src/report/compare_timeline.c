@@ -71,6 +71,7 @@ static void tell_slice(const player *p, u32 side, u32 lane, const compare_slice 
                    .dur_ps = s->end_ps - s->start_ps,
                    .microbatch = s->microbatch,
                    .task = task_of(b, s),
+                   .layer = s->at.layer,
                    .step = side || b->d->step == TRACE_NONE ? 0 : b->d->step,
                    .waited_ps = s->wait_ps,
                    .match = s->meets ? 2 * s->meets + side : 0,
