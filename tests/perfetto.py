@@ -4,7 +4,7 @@
 Usage: perfetto.py FILE [--bytes | --layers | --against FILE.json]. It decodes protobuf itself, keeps each sequence's clock and
 strings, and nests slices by their ends. --bytes: bytes a slice, and the most of every counter. --layers: those of
 every process. --against: the slices of the same timeline as JSON must all be there, at the same time, of the same name,
-category and place, and of the same layer where one is said; and every flow must have
+category and place, and of the same layer where one is said; counters must have the same values; and every flow must have
 two ends or more. Independent of Heddle's own readers.
 """
 import json
@@ -55,9 +55,9 @@ class Sequence:
         self.clock = 6
 
 
-def against(path, slices, process, thread):
+def against(path, slices, values, process, thread):
     """Slices of the JSON, each with its task, against those of this file, as multisets."""
-    name, lane, want, layers = {}, {}, {}, {}
+    name, lane, want, layers, held = {}, {}, {}, {}, []
     ns = lambda us: int(Decimal(str(us)) * 1000)
     events = json.load(open(path), parse_float=Decimal)["traceEvents"]
     zero = min([0] + [Decimal(str(e["ts"])) for e in events if e["ph"] in "BX"])  # clocks have no times below 0
@@ -74,6 +74,8 @@ def against(path, slices, process, thread):
                 key += (ns(start + Decimal(str(e["dur"]))), e["cat"], a.get("node", ""))
                 layers.setdefault(key, set()).add(a.get("layer"))
             want[key] = want.get(key, 0) + 1
+        elif e["ph"] == "C":
+            held.append((name[e["pid"]], ns(Decimal(str(e["ts"])) - zero), e["args"]["bytes"]))
     seen, flows = {}, {}
     for track, at, text, category, node, parent, flow, notes, depth, end in slices:
         pid, stream = thread[track]
@@ -83,6 +85,8 @@ def against(path, slices, process, thread):
             sys.exit("layer %d of %s is not in the JSON" % (notes["layer"], key))
         for f in flow:
             flows[f] = flows.get(f, 0) + 1
+    if sorted(held) != sorted((process[owner][0], at, value) for (owner, what), at, value in values):
+        sys.exit("counters differ")
     missing = [k for k in want if seen.get(k, 0) != want[k]]
     more = [k for k in seen if k not in want and len(k) > 4]
     for k in missing[:5]:
@@ -157,7 +161,7 @@ def main():
     if any(open_slices.values()):
         sys.exit("slices that do not end")
     if "--against" in sys.argv:
-        against(sys.argv[sys.argv.index("--against") + 1], slices, process, thread)
+        against(sys.argv[sys.argv.index("--against") + 1], slices, values, process, thread)
         return
     if "--layers" in sys.argv:
         for pid in sorted(process):

@@ -289,7 +289,7 @@ static void put_event(heddle *h, const event *e) {
     if (!strcmp(sym_str(x->c, e->name), "thread_name")) take_lane(h, e);
     return;
   }
-  if (e->ph == 's' || e->ph == 'f') return;
+  if (e->ph == 's' || e->ph == 'f' || e->ph == 'C') return;
   x->about->events += e->ph != 'B';
   const bool task = e->ph == 'B' || e->ph == 'E';
   if (!e->has_ts || e->pid == ABSENT || e->tid == ABSENT || !e->has_name || (e->ph == 'X' && e->dur_ps < 0)) {

@@ -509,6 +509,15 @@ rank 1 layer 1 communication
 rank 1 layer 1 forward
 rank 1 layer 1 recompute
 rank 1 layer 1 update
+## What a rank holds is a counter, highest at its peak.
+$ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --train --pipeline 2 --machine laptop --timeline t.json | grep -A 3 '^ranks  p'; grep -c '"ph":"C"' t.json; grep -m1 '"ph":"C"' t.json; grep -o '"bytes":[0-9]*}}' t.json | sort -u -t: -k2 -n | tail -1
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
+0           256 B        0 B        0 B        128 B      256 B          128 B     768 B
+1           256 B        0 B        0 B        512 B      320 B            0 B  1.06 KiB
+
+7
+{"ph":"C","name":"memory","pid":0,"ts":0,"args":{"bytes":640}},
+"bytes":1088}}
 ## A timeline of more events than viewers open: one rank of those that are alike.
 $ heddle sim mlp-xs --batch 1048576 --data 4096 --microbatches 64 --machine 'dgx-h100*512' --timeline t.json > t.txt; grep -o '"rank [^"]*"' t.json
 warning[W0501]: the timeline shows 1 of 4096 ranks, one for all that are alike; together they have 4.19e+06 events
