@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Reads a Perfetto trace as its documentation says and prints its slices and counters, one a line.
 
-Usage: perfetto.py FILE [--bytes | --against FILE.json]. It decodes protobuf itself, keeps each sequence's clock and
-strings, and nests slices by their ends. --bytes: bytes a slice, and the most of every counter. --against: the slices of
-the same timeline as JSON must all be there, at the same time, of the same name, category and place; and every flow must
-have two ends or more. Independent of Heddle's own readers.
+Usage: perfetto.py FILE [--bytes | --layers | --against FILE.json]. It decodes protobuf itself, keeps each sequence's clock and
+strings, and nests slices by their ends. --bytes: bytes a slice, and the most of every counter. --layers: those of
+every process. --against: the slices of the same timeline as JSON must all be there, at the same time, of the same name,
+category and place, and of the same layer where one is said; counters must have the same values; and every flow must have
+two ends or more. Independent of Heddle's own readers.
 """
 import json
 import sys
@@ -54,9 +55,9 @@ class Sequence:
         self.clock = 6
 
 
-def against(path, slices, process, thread):
+def against(path, slices, values, process, thread):
     """Slices of the JSON, each with its task, against those of this file, as multisets."""
-    name, lane, want = {}, {}, {}
+    name, lane, want, layers, held = {}, {}, {}, {}, []
     ns = lambda us: int(Decimal(str(us)) * 1000)
     events = json.load(open(path), parse_float=Decimal)["traceEvents"]
     zero = min([0] + [Decimal(str(e["ts"])) for e in events if e["ph"] in "BX"])  # clocks have no times below 0
@@ -71,14 +72,21 @@ def against(path, slices, process, thread):
             key = (name[e["pid"]], lane[e["pid"], e["tid"]], ns(start), e["name"])
             if e["ph"] == "X":
                 key += (ns(start + Decimal(str(e["dur"]))), e["cat"], a.get("node", ""))
+                layers.setdefault(key, set()).add(a.get("layer"))
             want[key] = want.get(key, 0) + 1
+        elif e["ph"] == "C":
+            held.append((name[e["pid"]], ns(Decimal(str(e["ts"])) - zero), e["args"]["bytes"]))
     seen, flows = {}, {}
     for track, at, text, category, node, parent, flow, notes, depth, end in slices:
         pid, stream = thread[track]
         key = (process[pid][0], stream, at, text) + ((end, category, node) if category else ())
         seen[key] = seen.get(key, 0) + 1
+        if "layer" in notes and notes["layer"] not in layers.get(key, ()):
+            sys.exit("layer %d of %s is not in the JSON" % (notes["layer"], key))
         for f in flow:
             flows[f] = flows.get(f, 0) + 1
+    if sorted(held) != sorted((process[owner][0], at, value) for (owner, what), at, value in values):
+        sys.exit("counters differ")
     missing = [k for k in want if seen.get(k, 0) != want[k]]
     more = [k for k in seen if k not in want and len(k) > 4]
     for k in missing[:5]:
@@ -153,7 +161,12 @@ def main():
     if any(open_slices.values()):
         sys.exit("slices that do not end")
     if "--against" in sys.argv:
-        against(sys.argv[sys.argv.index("--against") + 1], slices, process, thread)
+        against(sys.argv[sys.argv.index("--against") + 1], slices, values, process, thread)
+        return
+    if "--layers" in sys.argv:
+        for pid in sorted(process):
+            of = sorted(set(s[7]["layer"] for s in slices if thread[s[0]][0] == pid and "layer" in s[7]))
+            print("%s: layers %s" % (process[pid][0], " ".join(map(str, of))))
         return
     if "--bytes" in sys.argv:
         print("%d slices, %.1f bytes a slice" % (len(slices), len(data) / max(len(slices), 1)))

@@ -313,6 +313,7 @@ typedef struct {
   comparing *x;
   const trace_source *s;
   slices *of;    // by rank, of those that are drawn
+  i64 *held;     // by rank: the most of what is not drawn
   VEC(sym) task; // by number
 } hearing;
 
@@ -333,7 +334,11 @@ static void hear(void *arg, const trace_event *e) {
   const u32 row = is_heddles(text)             ? row_of_heddles(text)
                   : kind->flags & TRACE_UPDATE ? KERNEL_OPTIMIZER
                                                : (u32)kernel_class_of(text);
+  i64 *held = &h->held[e->lane / h->s->nstreams];
+  *held = MAX(*held, e->held_bytes);
   if (!e->dur_ps) return;
+  const i64 held_bytes = e->held_bytes ? *held : 0; // told on the first stream alone
+  if (held_bytes) *held = 0;
   *vec_push(h->x->a, &h->of[e->lane / h->s->nstreams]) =
       (compare_slice){.start_ps = e->start_ps,
                       .end_ps = e->start_ps + e->dur_ps,
@@ -343,15 +348,17 @@ static void hear(void *arg, const trace_event *e) {
                       .message = is_message(row),
                       .launched_ps = INT64_MIN,
                       .at = {loc_place(h->x->c, kind->where), h->s->func ? h->s->func[kind->func] : (sym){0},
-                             task_name(h, e->task)},
+                             task_name(h, e->task), e->layer},
                       .microbatch = e->microbatch,
                       .meets = e->match,
+                      .held_bytes = held_bytes,
                       .leads = e->lane == e->from_lane};
 }
 
 static slices *hear_all(comparing *x) {
   const trace_source *s = x->s->timeline;
-  hearing h = {.x = x, .s = s, .of = ZNEWN(x->tmp, slices, s->nranks + 1)};
+  hearing h = {
+      .x = x, .s = s, .of = ZNEWN(x->tmp, slices, s->nranks + 1), .held = ZNEWN(x->tmp, i64, s->nranks + 1)};
   arena *scratch = arena_new();
   s->play(s, scratch, 0, s->nranks * s->nstreams, hear, &h);
   arena_free(scratch);

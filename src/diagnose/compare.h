@@ -45,6 +45,7 @@ typedef struct {
   u32 microbatch; // TRACE_NONE: not said
   u32 meets;      // equal for the members of one rendezvous of a side, from 1; 0: on its own
   bool leads;     // of a rendezvous: the sender, or who came last; of predicted ones, the lowest rank
+  i64 held_bytes; // of predicted ones: the most that the rank holds since the last one that says so; 0: not said
 } compare_slice;
 typedef struct { // time in which nothing runs but what waits for others
   i64 from_ps, to_ps;

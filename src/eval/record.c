@@ -49,6 +49,7 @@ recorder *record_new(arena *a, interp *m, u32 nranks, u64 most) {
                          .receive = receive_noted,
                          .beside = r->inner.beside};
   r->fn = m->p->main.i, r->microbatch = TRACE_NONE;
+  r->layers = ir_layers_of(a, m->p);
   r->count = ZNEWN(a, u32, r->nstreams + LANES_AFTER);
   r->parts = a;
   r->sent = ZNEWN(a, u32, nranks), r->received = ZNEWN(a, u32, nranks);
@@ -111,7 +112,7 @@ void record_step_end(recorder *r) {
   else
     note(r,
          &(noted){.step = r->step,
-                  .microbatch = TRACE_NONE,
+                  .microbatch = NARROW_NONE,
                   .start_ns = r->step_ns,
                   .dur_ns = now_ns(r) - r->step_ns},
          r->nstreams + LANE_STEPS);
@@ -158,12 +159,25 @@ static void note_moved(recorder *r, const frame *f, const instr *i, u32 number, 
   if (x->peer < r->nranks) x->seq = ++*(r->now.to != TRACE_NONE ? &r->sent[x->peer] : &r->received[x->peer]);
 }
 
+static u32 layer_of(const recorder *r, u32 index) {
+  if (r->layer) return r->layer;
+  return ir_layer_at(r->layers, &(ir_layer_place){.func = r->fn,
+                                                  .index = index,
+                                                  .depth = r->depth,
+                                                  .top = r->top,
+                                                  .task = r->task,
+                                                  .around = r->layer});
+}
+
+static u16 narrow(u32 x, u16 other) { return x < NARROW_NONE ? (u16)x : other; }
+
 static bool around(recorder *r, interp *m, frame *f, u32 index) {
   const instr *i = &f->f->body.v[index];
-  const u32 microbatch = r->microbatch, fn = r->fn;
-  r->microbatch = ir_microbatch(m->p, i->coord, microbatch), r->fn = i->callee.i, r->depth++;
+  const u32 microbatch = r->microbatch, fn = r->fn, layer = r->layer;
+  r->layer = layer_of(r, index), r->microbatch = ir_microbatch(m->p, i->coord, microbatch),
+  r->fn = i->callee.i, r->depth++;
   const bool ok = eval_exec(m, f, index);
-  r->microbatch = microbatch, r->fn = fn, r->depth--;
+  r->layer = layer, r->microbatch = microbatch, r->fn = fn, r->depth--;
   return ok;
 }
 
@@ -175,7 +189,7 @@ static void note_call(recorder *r, u32 which, u32 number, i64 start_ns) {
   const noted x = {.func = CALL,
                    .instr = which,
                    .step = r->step,
-                   .microbatch = TRACE_NONE,
+                   .microbatch = NARROW_NONE,
                    .peer = TRACE_NONE,
                    .seq = number,
                    .start_ns = start_ns,
@@ -213,7 +227,7 @@ static void note_begun(recorder *r, noted *x) {
 
 bool record_exec(recorder *r, interp *m, frame *f, u32 index, u32 number) {
   const instr *i = &f->f->body.v[index];
-  if (!r->depth) r->task = ir_has_tasks(m->p) ? ir_task_at(m->p, index) : 0;
+  if (!r->depth) r->top = index, r->task = ir_has_tasks(m->p) ? ir_task_at(m->p, index) : 0;
   if (i->op == OP_call) return around(r, m, f, index);
   if (i->op == OP_pack || i->op == OP_unpack) return eval_exec(m, f, index);
   if (!number) r->seq += moves(i);
@@ -227,7 +241,8 @@ bool record_exec(recorder *r, interp *m, frame *f, u32 index, u32 number) {
              .instr = index + 1,
              .g = f->g,
              .step = r->step,
-             .microbatch = ir_microbatch(m->p, i->coord, r->microbatch),
+             .microbatch = narrow(ir_microbatch(m->p, i->coord, r->microbatch), NARROW_NONE),
+             .layer = narrow(layer_of(r, index), 0),
              .task = r->task,
              .peer = TRACE_NONE,
              .start_ns = start,

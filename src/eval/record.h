@@ -8,7 +8,8 @@ enum { BLOCK = 1024 };
 typedef struct noted {
   u32 func, instr; // from 1; func 0: a step
   group g;         // that the function runs on
-  u32 step, microbatch, task;
+  u32 step, task;
+  u16 microbatch, layer; // NARROW_NONE: none; number of the layer + 1, 0: of none
   u32 seq, peer; // of a communication: its number; of a message between two ranks that, and the other rank
   i64 start_ns, dur_ns, waited_ns, bytes;
 } noted; // 64 bytes
@@ -17,6 +18,7 @@ typedef struct noted {
 // are the step of the ring and the chunk. If it went on beside computation, dur_ns of the former is the number of the call that
 // began it, else 0. CALL: func of a call of the host, instr is which, seq its number.
 enum { IN_MESSAGES = TRACE_NONE - 1, MESSAGE = TRACE_NONE, CALL = TRACE_NONE - 2 };
+enum { NARROW_NONE = UINT16_MAX };
 enum { CALL_BEGIN, CALL_WAIT, CALLS };
 // Behind the streams: what goes on beside computation, whatever its stream, for one thread does it all; threads of the host.
 typedef enum { LANE_BESIDE, LANE_STEPS, LANE_HOST, LANES_AFTER } lane_after;
@@ -41,6 +43,9 @@ struct recorder {
   u32 *sent, *received; // by rank: messages between two
   u32 seq;              // communications so far
   u32 depth, fn, microbatch, task;
+  const ir_layers *layers;
+  u32 top;      // the instruction of main, from 0
+  u32 layer;    // of the call that it is in
   i64 step_ns;  // when it began
   u32 calls;    // so far
   i64 waits_ns; // since when the rank waits for what goes on beside computation

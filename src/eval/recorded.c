@@ -123,7 +123,8 @@ static void play_one(recorded *s, const noted *x, const noted *at, u32 lane, tra
   e.kind = call ? s->call_kind + x->instr : x->func ? s->first_kind[x->func] + x->instr - 1 : s->step_kind;
   e.launch = call ? x->seq : at != x ? (u32)x->dur_ns : 0;
   e.start_ps = at->start_ns * 1000, e.dur_ps = at->dur_ns * 1000, e.waited_ps = at->waited_ns * 1000;
-  e.microbatch = x->microbatch, e.task = x->task, e.step = x->step;
+  e.microbatch = x->microbatch == NARROW_NONE ? TRACE_NONE : x->microbatch;
+  e.task = x->task, e.layer = x->layer, e.step = x->step;
   e.from_lane = e.lane, e.from_ps = e.start_ps, e.comm = comms ? &comm : NULL;
   tell(arg, &e);
 }

@@ -145,6 +145,13 @@ typedef struct {
   bool send;   // what the task has made is sent
 } task_span;
 
+// Layers of the model, of a program that a plan made: numbers + 1, 0: of none (layers.c).
+typedef struct {
+  u32 norigins, nstages, nparams;
+  const u32 *const *of; // by stage of the pipeline (task_span.stage) and origin; a stage at least
+  const u32 *param;     // by parameter of main, from 0
+} layer_table;
+
 typedef struct prog {
   ctx *c;
   arena *a;
@@ -165,6 +172,7 @@ typedef struct prog {
   VEC(setting_info) settings; // of its configuration
   VEC(task_span) tasks;       // not in the text
   u32 tasks_of;               // of a main of so many instructions: a pass may have made another one
+  const layer_table *layers;  // NULL: of its own main. Not in the text
   // Updates are between tasks: the same program without those of the last update, of `updates` in all; it is freed with
   // this one. A longer program takes as much more for each update more. NULL: there is none. Not in the text, nor in a clone
   struct prog *shorter;
@@ -275,6 +283,30 @@ u32 ir_microbatch(const prog *p, u32 coord, u32 around);
 bool ir_has_tasks(const prog *p); // of a pipeline, and of this main
 u32 ir_task_at(const prog *p,
                u32 index); // that instruction `index` of main, from 0, is of: tasks.v[n - 1]; 0: of none
+
+// ---- layers (layers.c) ---------------------------------------------------------------------------------
+// Layers are numbered as the names of their weights say ("h.3.attn.qkv"), else from 0 as main calls them. Numbers + 1,
+// 0: of none. Of a program that no plan made: by instruction of main, of calls alone; by parameter, from 0. In `a`.
+u32 *ir_layer_of_calls(arena *a, const prog *p);
+u32 *ir_layer_of_params(arena *a, const prog *p, const u32 *call);
+const layer_table *ir_layers_copy(arena *a, const layer_table *t);
+// Of any program, for whoever walks through its calls.
+typedef struct {
+  const prog *p;              // NULL: nothing is known
+  const u32 *main;            // by instruction of main
+  const u32 **update, **root; // by instruction of main, by root; by function, of values
+  const u32 **origin;         // by function and instruction
+  const layer_table *of;
+} ir_layers;
+const ir_layers *ir_layers_of(arena *a, const prog *p);
+typedef struct {
+  u32 func, index; // the instruction, from 0
+  u32 depth;       // calls around it
+  u32 top;         // what it is in: the instruction of main, from 0; of a task, as ir_task_at says
+  u32 task;
+  u32 around; // the layer of the call around it
+} ir_layer_place;
+u32 ir_layer_at(const ir_layers *l, const ir_layer_place *x);
 
 // ---- text ----------------------------------------------------------------------------------------------
 void ir_print(const prog *p, strbuf *out);

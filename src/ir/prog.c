@@ -475,6 +475,7 @@ prog *prog_clone(const prog *p, ctx *c) {
   }
   copy_shares(a, &q->replicas, &t);
   DUP(a, &q->tasks);
+  if (p->layers) q->layers = ir_layers_copy(a, p->layers);
   DUP(a, &q->settings);
   for (u32 k = 0; k < q->settings.n; k++) {
     setting_info *s = &q->settings.v[k];

@@ -253,9 +253,47 @@ static const plan *cut_off(const main_build *mb, const plan *pn, plan_graph *g) 
   return own;
 }
 
+// ---- layers ---------------------------------------------------------------------------------------------
+// By origin. Of a stage that has the functions of one like it, their origins are the other one's.
+static const u32 *layers_of_stage(main_build *mb, const stage_build *s, const u32 *by) {
+  const stage_source *own = s->src, *like = own->like;
+  if (!own->n || s->f.i == own->fwd.i) return by;
+  u32 *of = arena_dup(mb->p->a, by, (mb->s->norigins + 1) * sizeof *by);
+  for (u32 k = 0; k < own->n; k++) of[like->origin[k]] = by[own->origin[k]];
+  return of;
+}
+
+static void number_param(main_build *mb, u32 *param, u32 n, value v, u32 layer) {
+  if (v && v <= n && v <= func_get(mb->p, mb->b.f)->nparams) param[v - 1] = layer;
+}
+
+static void number_layers(main_build *mb) {
+  arena *a = mb->x->a;
+  const u32 *call = ir_layer_of_calls(a, mb->s), *weight = ir_layer_of_params(a, mb->s, call),
+            n = func_get(mb->p, mb->b.f)->nparams;
+  u32 *by = ZNEWN(mb->p->a, u32, mb->s->norigins + 1), *param = ZNEWN(mb->p->a, u32, n + 1);
+  for (u32 i = 0; i < mb->m->body.n; i++) by[mb->m->body.v[i].origin] = call[i];
+  by[0] = 0;
+  const u32 **of = NEWN(mb->p->a, const u32 *, mb->nsegments + 1);
+  for (u32 k = 0; k < mb->nsegments; k++) of[k] = by;
+  for (u32 k = mb->nstages; k-- > 0;)
+    of[mb->stage[k].segment] = layers_of_stage(mb, &mb->stage[k], of[mb->stage[k].segment]);
+  for (u32 i = 0; i < mb->m->nparams; i++) {
+    number_param(mb, param, n, mb->home[i].v, weight[i]);
+    for (u32 j = 0; j < OPTIM_STATES; j++)
+      if (mb->state[j]) number_param(mb, param, n, mb->state[j][i], weight[i]);
+  }
+  for (u32 k = 0; k < mb->copies.n; k++)
+    number_param(mb, param, n, mb->copies.v[k].v, weight[mb->copies.v[k].of - 1]);
+  layer_table *t = NEW(mb->p->a, layer_table);
+  *t = (layer_table){mb->s->norigins, mb->nsegments, n, of, param};
+  mb->p->layers = t;
+}
+
 bool main_tasks(main_build *mb) {
   const sim_order *line;
   u32 n;
+  if (!mb->active) number_layers(mb); // a probe is not drawn
   emit_begin(mb);
   plan_graph g;
   main_graph(mb, mb->x->a, &g);

@@ -10,8 +10,8 @@ enum { ARROWS_MOST = 100000 };                  // viewers get slow
 enum { BUFFERED = 1 << 18, FLUSHED = 1 << 18 }; // events; bytes of text
 
 typedef struct {
-  i64 start_ps, dur_ps, waited_ps, from_ps;
-  u32 kind, microbatch, from_lane, task, match, step, launch;
+  i64 start_ps, dur_ps, waited_ps, from_ps, held_bytes;
+  u32 kind, microbatch, from_lane, task, layer, match, step, launch;
   u32 comm; // in writer.comms, from 1; 0: none
 } kept;
 typedef struct {
@@ -35,6 +35,7 @@ typedef struct {
   kept *buffer;
   u32 lane, task; // whose slice around its instructions is open; task 0: none is
   i64 end_ps;     // of what is in it
+  i64 *held;      // by rank: what it holds, as it was told last
 } writer;
 
 static void flush(writer *w, size_t most) {
@@ -163,9 +164,21 @@ static void put_around(writer *w, u32 lane, u32 task, const kept *e) {
   if (e) w->end_ps = e->start_ps + e->dur_ps;
 }
 
+static void put_held(writer *w, u32 rank, const kept *e) {
+  if (!e->held_bytes || w->held[rank] == e->held_bytes) return;
+  w->held[rank] = e->held_bytes;
+  open_event(w);
+  put_number(w, "{\"ph\":\"C\",\"name\":\"memory\",\"pid\":", rank);
+  sb_put(w->out, ",\"ts\":");
+  put_us(w->out, e->start_ps);
+  put_number(w, ",\"args\":{\"bytes\":", e->held_bytes);
+  sb_put(w->out, "}}");
+}
+
 static void put_event(writer *w, u32 lane, const kept *e) {
   const trace_kind *k = &w->t->kind[e->kind];
   u32 rank = lane / w->t->nstreams;
+  put_held(w, rank, e);
   put_around(w, lane, e->task, e);
   open_event(w);
   // What was executed and moved nothing to another rank is no communication.
@@ -178,6 +191,7 @@ static void put_event(writer *w, u32 lane, const kept *e) {
   put_number(w, ",\"args\":{\"step\":", e->step);
   if (e->microbatch != TRACE_NONE) put_number(w, ",\"microbatch\":", e->microbatch);
   if (e->task) sb_put(w->out, ",\"task\":"), put_task(w, &w->t->task[e->task]);
+  if (e->layer) put_number(w, ",\"layer\":", (i64)e->layer - 1);
   if (k->bytes >= 0) put_number(w, ",\"bytes\":", k->bytes);
   if (e->match) put_number(w, ",\"match\":", e->match);
   if (e->launch) put_number(w, ",\"launch\":", e->launch);
@@ -199,10 +213,12 @@ static kept keep(writer *w, const trace_event *e) {
                 .dur_ps = e->dur_ps,
                 .waited_ps = e->waited_ps,
                 .from_ps = e->from_ps,
+                .held_bytes = e->held_bytes,
                 .kind = e->kind,
                 .microbatch = e->microbatch,
                 .from_lane = e->from_lane,
                 .task = e->task,
+                .layer = e->layer,
                 .match = e->match,
                 .step = e->step,
                 .launch = e->launch,
@@ -261,6 +277,7 @@ static void print_to(ctx *c, const trace_source *t, const timeline_opts *o, strb
   writer w = {.c = c, .t = t, .o = o ? o : &plain, .out = out, .file = file};
   w.a = arena_new();
   w.tmp = arena_new();
+  w.held = ZNEWN(w.a, i64, t->nranks + 1);
   sb_put(out, "{\"displayTimeUnit\":\"ms\"");
   if (!w.o->no_mark) sb_put(out, "," TRACE_HEDDLE_MARK);
   if (t->process) sb_fmt(out, ",\"baseTimeNanoseconds\":%lld", (long long)t->process[t->nranks - 1].base_ns);

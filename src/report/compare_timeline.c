@@ -71,6 +71,8 @@ static void tell_slice(const player *p, u32 side, u32 lane, const compare_slice 
                    .dur_ps = s->end_ps - s->start_ps,
                    .microbatch = s->microbatch,
                    .task = task_of(b, s),
+                   .layer = s->at.layer,
+                   .held_bytes = s->held_bytes,
                    .step = side || b->d->step == TRACE_NONE ? 0 : b->d->step,
                    .waited_ps = s->wait_ps,
                    .match = s->meets ? 2 * s->meets + side : 0,
@@ -81,7 +83,7 @@ static void tell_slice(const player *p, u32 side, u32 lane, const compare_slice 
   if (!s->wait_ps) return;
   const u8 row = s->message ? COMPARE_BUBBLE : COMPARE_PEERS;
   e.kind = kind_of(b, sym_of(b->c, compare_row_name(row)), row, &(trace_origin){.node = {0}});
-  e.dur_ps = s->wait_ps, e.waited_ps = 0, e.match = 0, e.from_lane = lane;
+  e.dur_ps = s->wait_ps, e.waited_ps = 0, e.held_bytes = 0, e.match = 0, e.from_lane = lane;
   p->tell(p->arg, &e);
 }
 

@@ -127,6 +127,7 @@ void put_own_comm(strbuf *out, const ctx *c, const trace_comm *m) {
 
 static void put_origin(strbuf *out, const ctx *c, const trace_origin *x) {
   put_text(out, c, "task", x->task), put_text(out, c, "function", x->func), put_text(out, c, "node", x->node);
+  put_number(out, "layer", (i64)x->layer - 1);
 }
 
 static void put_count(strbuf *out, const char *key, u32 x) {

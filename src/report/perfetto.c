@@ -40,14 +40,15 @@ enum { // fields
 enum { STATE_CLEARED = 1 }; // of PACKET_FLAGS
 // Names that are no operator's; those of pauses end in an operator's.
 enum { NAME_IDLE, NAME_PEERS, NAME_OWN };
-enum { ARG_BYTES = 1, ARG_PEER, ARG_MICROBATCH, ARG_STEP, ARGS };
-static const char *const arg_name[ARGS] = {NULL, "bytes", "peer", "microbatch", "step"};
+enum { ARG_BYTES = 1, ARG_PEER, ARG_MICROBATCH, ARG_STEP, ARG_LAYER, ARGS };
+static const char *const arg_name[ARGS] = {NULL, "bytes", "peer", "microbatch", "step", "layer"};
 
 typedef struct {
   i64 at_ns;         // of its latest packet
   i64 open_ps[DEEP]; // ends of the slices that are open, outermost first
   u32 depth;
-  u32 task; // whose slice is the outermost; 0: none
+  u32 task;              // whose slice is the outermost; 0: none
+  u32 layer, layer_task; // of the latest slice
   i64 end_ps;
   struct {
     i64 end_ps;
@@ -331,6 +332,9 @@ static void put_args(writer *w, track *x, const trace_kind *k, const trace_event
   if (e->comm && e->comm->peer != TRACE_NONE) put_arg(w, x, ARG_PEER, e->comm->peer);
   if (k->is == TRACE_STEP) put_arg(w, x, ARG_STEP, e->step);
   if (!e->task && e->microbatch != TRACE_NONE) put_arg(w, x, ARG_MICROBATCH, e->microbatch);
+  if (e->layer && (x->layer != e->layer || x->layer_task != e->task)) // said once for all that follow
+    put_arg(w, x, ARG_LAYER, (i64)e->layer - 1);
+  x->layer = e->layer, x->layer_task = e->task;
   if (e->match && !w->o->no_arrows) pb_put_fixed64(&w->event, EVENT_FLOW, e->match);
 }
 

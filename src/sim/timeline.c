@@ -14,6 +14,7 @@ typedef struct {
   const i64 *held;       // as sim.held; NULL: not known
   const u32 *class_of_rank;
   u32 nclasses;
+  const ir_layers *layers;
 } timeline;
 
 typedef struct {
@@ -23,13 +24,24 @@ typedef struct {
   void *arg;
   u32 nmatch;
   u32 microbatch[64]; // of the calls around; deeper ones share the last
+  u32 layer[64];      // likewise
   u32 depth;
   u32 task;  // of the instruction of main
   u32 at;    // that instruction, from 1
   u32 *told; // by rank: up to which of them what it holds was told; NULL: that is not known
 } player;
 
-static u32 *here(player *r) { return &r->microbatch[MIN(r->depth, COUNT_OF(r->microbatch) - 1)]; }
+static u32 level(const player *r) { return MIN(r->depth, COUNT_OF(r->microbatch) - 1); }
+static u32 *here(player *r) { return &r->microbatch[level(r)]; }
+
+static u32 layer_of(const player *r, const sim_graph *c, u32 node) {
+  return ir_layer_at(r->l->layers, &(ir_layer_place){.func = c->tag,
+                                                     .index = c->what[node] - 1,
+                                                     .depth = r->depth,
+                                                     .top = r->at - 1,
+                                                     .task = r->task,
+                                                     .around = r->layer[level(r)]});
+}
 
 static const instr *instr_at(const player *r, const sim_graph *c, u32 node) {
   return &func_get(r->l->p, (func){c->tag})->body.v[c->what[node] - 1];
@@ -61,6 +73,7 @@ static void record(void *arg, const sim_graph *c, u32 node, i64 start) {
   if (!c->what[node]) return;
   const instr *i = instr_at(r, c, node);
   meet(r, c, node);
+  const u32 layer = layer_of(r, c, node);
   u32 first = c->occ[node], end = c->in[node], lowest = TRACE_NONE;
   u32 match = end - first > 1 ? ++r->nmatch : 0;
   for (u32 k = first; k < end; k++) {
@@ -73,6 +86,7 @@ static void record(void *arg, const sim_graph *c, u32 node, i64 start) {
                      .dur_ps = c->dur[node],
                      .microbatch = ir_microbatch(l->p, i->coord, *here(r)),
                      .task = r->task,
+                     .layer = layer,
                      .match = match,
                      .from_lane = lowest * l->of.nstreams + i->strm,
                      .from_ps = start,
@@ -85,7 +99,9 @@ static void enter(void *arg, const sim_graph *c, u32 node) {
   player *r = arg;
   u32 around = *here(r);
   meet(r, c, node);
+  const u32 layer = layer_of(r, c, node);
   r->depth++;
+  r->layer[level(r)] = layer;
   *here(r) = ir_microbatch(r->l->p, instr_at(r, c, node)->coord, around);
 }
 static void leave(void *arg, const sim_graph *c, u32 node) {
@@ -172,6 +188,7 @@ trace_source *timeline_of(sim *s, const sim_graph *c) {
                   .p = s->p,
                   .c = c,
                   .rank_of_class = rank,
+                  .layers = ir_layers_of(s->a, s->p),
                   .held = s->held,
                   .class_of_rank = arena_dup(s->a, s->class_of_rank, s->nranks * sizeof *s->class_of_rank),
                   .nclasses = s->nclasses};

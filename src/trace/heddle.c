@@ -46,7 +46,7 @@ typedef struct {
   sym title, host, device;
   trace_origin origin;
   i64 rank, world, data, stage, tensor, dated, serial, of, stream, thread; // ABSENT: not said
-  i64 launch, step, microbatch, chunk, match;
+  i64 launch, step, microbatch, chunk, match, layer;
   bool waited; // for others, inside a communication
   trace_comm comm;
 } event;
@@ -102,10 +102,10 @@ static void take_args(heddle *h, event *e) {
     const char *key;
     i64 *to;
   } numbers[] = {
-      {"rank", &e->rank},     {"world", &e->world},          {"data", &e->data},     {"stage", &e->stage},
-      {"tensor", &e->tensor}, {"dated", &e->dated},          {"serial", &e->serial}, {"stream", &e->stream},
-      {"thread", &e->thread}, {"launch", &e->launch},        {"step", &e->step},     {"chunk", &e->chunk},
-      {"match", &e->match},   {"microbatch", &e->microbatch}};
+      {"rank", &e->rank},     {"world", &e->world},           {"data", &e->data},     {"stage", &e->stage},
+      {"tensor", &e->tensor}, {"dated", &e->dated},           {"serial", &e->serial}, {"stream", &e->stream},
+      {"thread", &e->thread}, {"launch", &e->launch},         {"step", &e->step},     {"chunk", &e->chunk},
+      {"match", &e->match},   {"microbatch", &e->microbatch}, {"layer", &e->layer}};
   const struct {
     const char *key;
     i64 *to;
@@ -156,7 +156,7 @@ static void take_args(heddle *h, event *e) {
 static event take_event(heddle *h) {
   event e = {.pid = ABSENT, .tid = 0, .dur_ps = -1};
   i64 *absent[] = {&e.rank,   &e.world,  &e.data,   &e.stage, &e.tensor, &e.dated,      &e.serial, &e.of,
-                   &e.stream, &e.thread, &e.launch, &e.step,  &e.chunk,  &e.microbatch, &e.match};
+                   &e.stream, &e.thread, &e.launch, &e.step,  &e.chunk,  &e.microbatch, &e.match,  &e.layer};
   for (u32 k = 0; k < COUNT_OF(absent); k++) *absent[k] = ABSENT;
   e.comm = trace_comm_of((sym){0});
   scan_text key, t;
@@ -248,8 +248,10 @@ static u32 add_event(heddle *h, const event *e, trace_is is, u8 flags, i64 start
   reading *x = h->x;
   const u32 n = trace_add(x->a, x->t, is, lane_of(h, e), e->name, start_ps, dur_ps);
   trace *t = x->t;
+  trace_origin at = e->origin;
+  at.layer = count_of(e->layer) + 1;
   t->flags[n] = flags, t->step[n] = count_of(e->step), t->microbatch[n] = count_of(e->microbatch);
-  t->chunk[n] = count_of(e->chunk), t->origin[n] = trace_origin_of(x->a, t, e->origin);
+  t->chunk[n] = count_of(e->chunk), t->origin[n] = trace_origin_of(x->a, t, at);
   if (e->match > 0 && e->match < TRACE_NONE) t->match[n] = (u32)e->match;
   if (flags & TRACE_COMM || e->comm.op.i) {
     t->comm[n] = t->comms.n;
@@ -287,7 +289,7 @@ static void put_event(heddle *h, const event *e) {
     if (!strcmp(sym_str(x->c, e->name), "thread_name")) take_lane(h, e);
     return;
   }
-  if (e->ph == 's' || e->ph == 'f') return;
+  if (e->ph == 's' || e->ph == 'f' || e->ph == 'C') return;
   x->about->events += e->ph != 'B';
   const bool task = e->ph == 'B' || e->ph == 'E';
   if (!e->has_ts || e->pid == ABSENT || e->tid == ABSENT || !e->has_name || (e->ph == 'X' && e->dur_ps < 0)) {

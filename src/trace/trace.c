@@ -60,11 +60,12 @@ static u32 name_of(arena *a, trace *t, sym name) {
 }
 
 u32 trace_origin_of(arena *a, trace *t, trace_origin x) {
-  if (!x.node.i && !x.func.i && !x.task.i) return TRACE_NONE;
-  const u64 h = hash_u64(hash_step(hash_step(9, x.node.i), x.func.i), x.task.i);
+  if (!x.node.i && !x.func.i && !x.task.i && !x.layer) return TRACE_NONE;
+  const u64 h = hash_u64(hash_step(hash_step(hash_step(9, x.node.i), x.func.i), x.layer), x.task.i);
   for (u32 it = 0, k; hmap_next(&t->by_origin, h, &it, &k);) {
     const trace_origin *o = &t->origins.v[k];
-    if (o->node.i == x.node.i && o->func.i == x.func.i && o->task.i == x.task.i) return k;
+    if (o->node.i == x.node.i && o->func.i == x.func.i && o->task.i == x.task.i && o->layer == x.layer)
+      return k;
   }
   hmap_add(a, &t->by_origin, h, t->origins.n);
   *vec_push(a, &t->origins) = x;

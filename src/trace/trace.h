@@ -78,7 +78,8 @@ typedef struct {
 // Where an event stands in the program that ran, as far as its file says.
 typedef struct {
   sym node, func,
-      task; // of the user's model, "h.0.attn"; the program's function; "2F5", the task of a pipeline
+      task;  // of the user's model, "h.0.attn"; the program's function; "2F5", the task of a pipeline
+  u32 layer; // of the model: its number + 1; 0: not said
 } trace_origin;
 
 // What a communication does, by its op: a row of comms.def each, then all others.
@@ -254,6 +255,7 @@ typedef struct {
   i64 start_ps, dur_ps;
   u32 microbatch;
   u32 task;  // of a pipeline, into trace_source.task; 0: none
+  u32 layer; // of the model: its number + 1; 0: of none
   u32 match; // equal for the events of one rendezvous, from 1; 0 = on its own
   // The event of the rendezvous from which arrows lead to the others, and its start; of that one, and of what is on its
   // own, the event's own.

@@ -112,6 +112,18 @@ TEST(perfetto_says_why_a_rank_stands_still) {
   done(&x);
 }
 
+// The first slice of a layer says it, on every stage; a stage that has the functions of another one counts on.
+TEST(perfetto_says_the_layer) {
+  drawn x = draw(gpt2, 16, "pp=4 mb=4 schedule=zb-h1", "dgx-2", false);
+  const char *said = decoded(x.a, x.pftrace, "--layers");
+  if (!said) {
+    done(&x);
+    SKIP("no python3");
+  }
+  CHECK_STR(said, "rank 0: layers 0\nrank 1: layers 1\nrank 2: layers 2\nrank 3: layers 3\n");
+  done(&x);
+}
+
 static i64 size_of_file(const char *path) {
   struct stat at;
   return stat(path, &at) ? -1 : (i64)at.st_size;

@@ -703,6 +703,6 @@ TEST(sim_timeline_as_chrome_reads_it) {
     chrome_print(b.c, r.timeline, &(timeline_opts){.title = "overlapped", .buffered = most}, &again);
     CHECK_STR(sb_str(&again), sb_str(&out));
   }
-  CHECK(j && json_get(j, "traceEvents")->n == 4 + 2 + 2 + 8 + 4);
+  CHECK(j && json_get(j, "traceEvents")->n == 4 + 2 + 2 + 4 + 8 + 4);
   drop(&b);
 }

@@ -152,6 +152,14 @@ $ grep -c '"name":"pipeline bubble"' both.json; grep -m1 '"ph":"s"' both.json | 
 "rank 1, measured"
 "rank 1, predicted"
 {"ph":"B","name":"0F0","cat":"task","pid":0,"tid":
+$ grep -o '"ph":"C","name":"[^,]*,"pid":[0-9]*' both.json | sort | uniq -c; grep '"pid":3,' both.json | grep -o '"layer":[0-9]*' | sort | uniq -c
+      6 "ph":"C","name":"memory","pid":1
+      8 "ph":"C","name":"memory","pid":3
+     13 "layer":1
+## A recording's layers stay in what is made of it.
+$ mkdir layers; for r in 0 1; do sed 's/"function":"layer[^"]*"/"layer":7,&/; s/"function":"stage[^"]*"/"layer":7,&/' tests/rare/run/rank$r.json >layers/rank$r.json; done; heddle trace convert layers --to heddle -o layers.json >out.txt; cat layers/*.json | grep -c '"layer":7'; grep -c '"layer":7' layers.json
+120
+120
 ## Refused
 $ heddle compare mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'pp=2 mb=2' --from tests/rare/run
 error[E0801]: --machine is missing

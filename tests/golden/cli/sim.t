@@ -457,11 +457,67 @@ $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --pipeline 2 --microbat
 ## Around what a task runs is a slice with its name: 0F1 is the forward of stage 0 for microbatch 1. Its sends say it too.
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --train --pipeline 2 --microbatches 2 --machine laptop --timeline - | grep '"0F1"'
 {"ph":"B","name":"0F1","cat":"task","pid":0,"tid":0,"ts":3.096},
-{"ph":"X","name":"matmul","cat":"forward","pid":0,"tid":0,"ts":3.096,"dur":1.048,"args":{"step":0,"microbatch":1,"task":"0F1","node":"mlp-xs"}},
-{"ph":"X","name":"relu","cat":"forward","pid":0,"tid":0,"ts":4.144,"dur":1.016,"args":{"step":0,"microbatch":1,"task":"0F1","node":"mlp-xs"}},
+{"ph":"X","name":"matmul","cat":"forward","pid":0,"tid":0,"ts":3.096,"dur":1.048,"args":{"step":0,"microbatch":1,"task":"0F1","layer":0,"node":"mlp-xs"}},
+{"ph":"X","name":"relu","cat":"forward","pid":0,"tid":0,"ts":4.144,"dur":1.016,"args":{"step":0,"microbatch":1,"task":"0F1","layer":0,"node":"mlp-xs"}},
 {"ph":"E","name":"0F1","cat":"task","pid":0,"tid":0,"ts":5.16},
 {"ph":"X","name":"send","cat":"communication","pid":0,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":0,"microbatch":1,"task":"0F1","bytes":64,"match":2,"node":"mlp-xs"}},
 {"ph":"X","name":"send","cat":"communication","pid":1,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":0,"microbatch":1,"task":"0F1","bytes":64,"match":2,"node":"mlp-xs"}},
+## Slices say the layer, counted through the model whatever stage it is in: as the weights' names have it, else as main calls them.
+$ heddle import mlp-xs:layers=4,hidden=8 --batch 4 | sed 's/h\.\([0-9]\)\.w/w\1x/g' >nameless.heddle; printf '%s\n' 's/.*"cat":"\([a-z]*\)","pid":\([0-9]*\).*"layer":\([0-9]*\).*/rank \2 layer \3 \1/p' >layers.sed
+$ heddle sim mlp-xs:layers=4,hidden=8 --batch 4 --train --strategy 'pp=2 mb=2 v=2 schedule=interleaved' --machine laptop --timeline - | sed -n -f layers.sed | sort -u
+rank 0 layer 0 backward
+rank 0 layer 0 forward
+rank 0 layer 0 update
+rank 0 layer 2 backward
+rank 0 layer 2 forward
+rank 0 layer 2 update
+rank 1 layer 1 backward
+rank 1 layer 1 forward
+rank 1 layer 1 update
+rank 1 layer 3 backward
+rank 1 layer 3 forward
+rank 1 layer 3 update
+$ heddle import mlp-xs:layers=4,hidden=8 --batch 4 | sed 's/h\.\([0-9]\)\.w/h.1\1.w/g' >named.heddle; for m in nameless named; do heddle sim $m.heddle --strategy 'pp=4 mb=2' --machine laptop --timeline - | sed -n -f layers.sed | sort -u; done
+rank 0 layer 0 forward
+rank 1 layer 1 forward
+rank 2 layer 2 forward
+rank 3 layer 3 forward
+rank 0 layer 10 forward
+rank 1 layer 11 forward
+rank 2 layer 12 forward
+rank 3 layer 13 forward
+$ heddle sim mlp-xs:layers=4,hidden=8 --batch 4 --train --strategy 'pp=4 mb=2 schedule=zb-h1' --machine laptop --timeline t.json >t.txt; grep '"task":"2W' t.json | sed -n -f layers.sed | sort -u
+rank 2 layer 2 backward
+$ heddle sim gpt2:layers=2,hidden=16,heads=2,vocab=32,positions=8 --batch 4 --seq 8 --train --strategy 'dp=2 zero=3 coshard=2 recompute=full' --machine laptop --timeline - | sed -n -f layers.sed | sort -u
+rank 0 layer 0 backward
+rank 0 layer 0 communication
+rank 0 layer 0 forward
+rank 0 layer 0 recompute
+rank 0 layer 0 update
+rank 0 layer 1 backward
+rank 0 layer 1 communication
+rank 0 layer 1 forward
+rank 0 layer 1 recompute
+rank 0 layer 1 update
+rank 1 layer 0 backward
+rank 1 layer 0 communication
+rank 1 layer 0 forward
+rank 1 layer 0 recompute
+rank 1 layer 0 update
+rank 1 layer 1 backward
+rank 1 layer 1 communication
+rank 1 layer 1 forward
+rank 1 layer 1 recompute
+rank 1 layer 1 update
+## What a rank holds is a counter, highest at its peak.
+$ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --train --pipeline 2 --machine laptop --timeline t.json | grep -A 3 '^ranks  p'; grep -c '"ph":"C"' t.json; grep -m1 '"ph":"C"' t.json; grep -o '"bytes":[0-9]*}}' t.json | sort -u -t: -k2 -n | tail -1
+ranks  parameters  gradients  optimizer  activations  temporary  communication      peak
+0           256 B        0 B        0 B        128 B      256 B          128 B     768 B
+1           256 B        0 B        0 B        512 B      320 B            0 B  1.06 KiB
+
+7
+{"ph":"C","name":"memory","pid":0,"ts":0,"args":{"bytes":640}},
+"bytes":1088}}
 ## A timeline of more events than viewers open: one rank of those that are alike.
 $ heddle sim mlp-xs --batch 1048576 --data 4096 --microbatches 64 --machine 'dgx-h100*512' --timeline t.json > t.txt; grep -o '"rank [^"]*"' t.json
 warning[W0501]: the timeline shows 1 of 4096 ranks, one for all that are alike; together they have 4.19e+06 events
