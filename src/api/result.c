@@ -84,7 +84,8 @@ static void tell_unmeasured(const heddle_result *r) {
   ctx *c = r->o.s->c;
   arena *a = arena_new();
   u32 n, missing;
-  if (profile_missing(c, a, r->p->p, r->m->m, &n, &missing) && 2 * missing > n)
+  profile_events x;
+  if (profile_missing(&x, c, a, r->p->p, r->m->m, &n, &missing) && 2 * missing > n)
     diag(c, W_UNMEASURED, (loc){0}, "%u of the %u distinct events of the program are not in %s", missing, n,
          r->m->m->events->file);
   arena_free(a);

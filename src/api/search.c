@@ -94,9 +94,10 @@ static void tell_unmeasured(heddle_search *f) {
   ctx *c = f->p->o.s->c;
   arena *a = arena_new();
   u32 n, missing;
+  profile_events x;
   heddle_plan *b = f->r.nfit ? plan_at(f, 0) : NULL;
   heddle_program *d = heddle_plan_apply(b);
-  if (d && profile_missing(c, a, d->p, f->m->m, &n, &missing) && missing) {
+  if (d && profile_missing(&x, c, a, d->p, f->m->m, &n, &missing) && missing) {
     diag(c, W_UNMEASURED, (loc){0}, "%u of the %u distinct events of the best plan were not measured",
          missing, n);
     diag_hint(c,

@@ -81,6 +81,7 @@ def versions():
 # ---- repeats
 WARM, LEAST, MOST = 2, 9, 60  # repeats that are not counted, and that are
 ROW_SECONDS, ROW_MOST = 1e-3, 1000  # of computations: a repeat is a row of calls that takes about so long
+ROW_LAUNCHES = 100  # on GPUs, which keep about a thousand kernels waiting
 COLD_BYTES, COLD_SETS = 256 << 20, 64  # operands come round again behind so much: more than caches hold
 
 
@@ -100,6 +101,26 @@ def seconds(work, times):
     return begin.elapsed_time(end) * 1e-3
 
 
+def behind_a_wait(work, times, launch):
+    """What a call takes on the GPU, and Python to launch it, in seconds. The GPU waits until all are launched, as it does in a
+    step whose kernels take longer than their launches. launch: about what it was before."""
+    wait, begin, end = 1e-3 + 2 * times * launch, torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    for _ in range(4):
+        torch.cuda._sleep(int(2e9 * wait))  # about 2 GHz
+        begin.record()
+        start = time.perf_counter()
+        for k in range(times):
+            work(k)
+        launch = (time.perf_counter() - start) / times
+        waited = not begin.query()
+        end.record()
+        end.synchronize()
+        if waited:
+            break
+        wait *= 3
+    return begin.elapsed_time(end) * 1e-3 / times, launch
+
+
 def repeats_of(each, most):
     """How many repeats of so many seconds take `most` seconds."""
     return min(max(int(most / max(each, 1e-9)), LEAST), MOST)
@@ -115,11 +136,11 @@ def settle(v):
     return middle, off[math.ceil(0.683 * len(v)) - 1], len(v)
 
 
-def row_of(event, figure, factor=1):
+def row_of(event, figure, factor=1, **more):
     median, spread, count = figure
     return {
         "key": event.key, "machine": MACHINE, "versions": versions(), "median_ps": round(median * factor * 1e12),
-        "spread": round(spread, 6), "count": count, "source": "measured" if factor == 1 else "scaled",
+        "spread": round(spread, 6), "count": count, "source": "measured" if factor == 1 else "scaled", **more,
     }
 
 
@@ -143,8 +164,17 @@ def computation(event, most):
         call(0)  # libraries choose and load what they run
         each = min(seconds(call, 1) for _ in range(WARM))
         times = min(max(int(ROW_SECONDS / max(each, 1e-9)), 1), ROW_MOST)
-        each = seconds(call, times)
-        return row_of(event, settle([seconds(call, times) / times for _ in range(repeats_of(each, most))]))
+        each = seconds(call, times) / times
+        if DEVICE.type == "cpu":
+            taken = [seconds(call, times) / times for _ in range(repeats_of(each * times, most))]
+            return row_of(event, settle(taken))
+        times = min(times, ROW_LAUNCHES)
+        taken, launch = [], each
+        for _ in range(repeats_of(2 * each * times, most)):
+            own, launch = behind_a_wait(call, times, launch)
+            taken.append((own, launch))
+        own, launches = zip(*taken)
+        return row_of(event, settle(own), launch_ps=round(statistics.median(launches) * 1e12))
     except (RuntimeError, MemoryError) as error:  # out of memory, or nothing that this torch has for such a type
         return failed(event, error)
 

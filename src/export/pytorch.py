@@ -654,7 +654,17 @@ def windows(x, window, strides, dilations, pads, ceil, fill):
     return x.flatten(2 + n), inside.flatten(2 + n), bordered.flatten(2 + n)
 
 
+def plain(x, window, strides, dilations, pads, ceil):
+    """What max_pool2d is told; None where it has no such pooling."""
+    strides, dilations, pads = spatial(x, strides, dilations, pads)
+    if x.dim() != 4 or ceil or pads[:2] != pads[2:] or any(2 * pad > size for pad, size in zip(pads, window)):
+        return None
+    return window, strides, pads[:2], dilations
+
+
 def maxpool(x, window, *, strides=None, dilations=None, pads=None, ceil=0):
+    if how := plain(x, window, strides, dilations, pads, ceil):
+        return F.max_pool2d(x, *how)
     return windows(x, window, strides, dilations, pads, ceil, -math.inf)[0].amax(-1)
 
 
@@ -673,6 +683,9 @@ def windows_back(dy, x, window, strides, dilations, pads, ceil):
 
 
 def maxpool_dx(dy, x, window, *, strides=None, dilations=None, pads=None, ceil=0):
+    if how := plain(x, window, strides, dilations, pads, ceil):
+        first = F.max_pool2d(x, *how, return_indices=True)[1]
+        return torch.ops.aten.max_pool2d_with_indices_backward(dy, x, *how, False, first)
     which = maxpool_first(x, window, strides, dilations, pads, ceil)
     return windows_back(dy.unsqueeze(-1) * which, x, window, strides, dilations, pads, ceil)
 
@@ -711,13 +724,18 @@ def last_dims(x, axis):
     return tuple(range(axis % x.dim(), x.dim()))
 
 
+def layernorm_gradients(dy, x, g, axis, eps, of):
+    shape = x.shape[axis % x.dim() :]
+    _, mean, inverse = torch.native_layer_norm(x, shape, None, None, eps)
+    return torch.ops.aten.native_layer_norm_backward(dy, x, shape, mean, inverse, g, None, of)
+
+
 def layernorm_dx(dy, x, g, axis, eps):
-    return norm_dx(dy * g, x, last_dims(x, axis), eps)
+    return layernorm_gradients(dy, x, g, axis, eps, [True, False, False])[0]
 
 
 def layernorm_dg(dy, x, axis, eps):
-    h = normalised(x, last_dims(x, axis), eps)[0]
-    return (dy * h).flatten(0, axis % x.dim() - 1).sum(0) if axis % x.dim() else dy * h
+    return layernorm_gradients(dy, x, x.new_ones(x.shape[axis % x.dim() :]), axis, eps, [False, True, False])[1]
 
 
 def rmsnorm(x, g, axis, eps):
@@ -745,24 +763,21 @@ def by_channel(g, x):
 
 def batchnorm_train(x, g, b, samples, eps, first=True):
     """Every `samples` samples with their own statistics; those of the first come back too."""
-    y, means, variances = [], [], []
-    for part in x.split(samples) if len(x) else []:
-        dims = [0, *range(2, x.dim())]
-        mean, variance = part.mean(dims, keepdim=True), part.var(dims, unbiased=False, keepdim=True)
-        y.append((part - mean) * torch.rsqrt(variance + eps) * by_channel(g, x) + by_channel(b, x))
-        means.append(mean.view(-1)), variances.append(variance.view(-1))
+    y, mean, inverse = zip(*(torch.native_batch_norm(part, g, b, None, None, True, 0, eps) for part in x.split(samples)))
+    y = y[0] if len(y) == 1 else torch.cat(y)
     if not first:
-        return torch.cat(y), torch.zeros_like(g), torch.zeros_like(g)
-    return torch.cat(y), means[0].to(g.dtype), variances[0].to(g.dtype)
+        return y, torch.zeros_like(g), torch.zeros_like(g)
+    return y, mean[0].to(g.dtype), (inverse[0] ** -2 - eps).clamp(min=0).to(g.dtype)
 
 
 def batchnorm_dx(dy, x, g, samples, eps):
     dx, dg, db = [], 0, 0
     for d, part in zip(dy.split(samples), x.split(samples)):
-        dims = [0, *range(2, x.dim())]
-        dx.append(norm_dx(d * by_channel(g, x), part, dims, eps))
-        dg, db = dg + (d * normalised(part, dims, eps)[0]).sum(dims), db + d.sum(dims)
-    return torch.cat(dx), dg, db
+        _, mean, inverse = torch.native_batch_norm(part, None, None, None, None, True, 0, eps)
+        own = torch.ops.aten.native_batch_norm_backward(d, part, g, None, None, mean, inverse, True, eps, [True] * 3)
+        dx.append(own[0])
+        dg, db = dg + own[1], db + own[2]
+    return dx[0] if len(dx) == 1 else torch.cat(dx), dg, db
 
 
 def channel_groups(x, groups):
@@ -839,8 +854,62 @@ class Attention:
             yield at, g, p, (p * (dp - dot.unsqueeze(-1))).masked_fill(masked, 0)
 
 
+def has_flash(x):
+    here = x.is_cuda and x.dtype in (torch.bfloat16, torch.float16)
+    return here and hasattr(torch.ops.aten, "_scaled_dot_product_flash_attention")
+
+
+class Flash:
+    """The GPU's own kernel where it has one for a law: how dimensions become [batch, heads, tokens, width], and back."""
+
+    def __init__(self, law, q, k, v, beside, alpha, causal, value):
+        terms, self.y = law.replace(" ", "").split("->")
+        self.q, self.k, self.v, *_ = terms.split(",")
+        both = [c for c in self.q if c in self.k and c in self.v and c in self.y]
+        pairs = (self.q, self.y), (self.k, self.v), (self.q, self.k), (self.v, self.y)
+        own = [[c for c in x if c in z and c not in both] for x, z in pairs]
+        self.fits = has_flash(q) and not beside and len(both) == 2 and all(len(x) == 1 for x in own)
+        self.fits = self.fits and all(len(x) == 4 for x in (self.q, self.k, self.v, self.y))
+        if not self.fits:
+            return
+        (s,), (t,), (d,), (e,) = own
+        self.order = [*both, s, d], [*both, t, d], [*both, t, e], [*both, s, e]
+        self.rows = [*both, s]
+        q, k, v = self.operands(q, k, v)
+        masked = value is None or value <= -1e4  # a row has one that is not masked, and the others come to nothing
+        self.fits = k.shape == v.shape == q.shape[:2] + k.shape[2:3] + q.shape[3:] and min(q.numel(), k.numel()) > 0
+        self.fits = self.fits and q.shape[3] % 8 == 0 and q.shape[3] <= 256
+        self.fits = self.fits and (not causal or (causal == s and q.shape[2] == k.shape[2] and masked))
+        self.options = bool(causal), alpha
+
+    def operands(self, *x):
+        return [y.permute([term.index(c) for c in order]) for y, term, order in zip(x, (self.q, self.k, self.v), self.order)]
+
+    def forward(self, q, k, v):
+        causal, alpha = self.options
+        q, k, v = self.operands(q, k, v)
+        y, lse, *_ = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, scale=alpha)
+        back = [self.rows.index(c) for c in self.y if c in self.rows]
+        return y.permute([self.order[3].index(c) for c in self.y]), lse.permute(back)
+
+    def backward(self, dy, y, lse, q, k, v):
+        causal, alpha = self.options
+        order = [self.y.index(c) for c in self.order[3]]
+        rows = [c for c in self.y if c in self.rows]
+        none = torch.empty(0, dtype=torch.int64, device=q.device)
+        q, k, v = self.operands(q, k, v)
+        d = torch.ops.aten._scaled_dot_product_flash_attention_backward(
+            dy.permute(order), q, k, v, y.permute(order), lse.permute([rows.index(c) for c in self.rows]).contiguous(),
+            None, None, q.shape[2], k.shape[2], 0.0, causal, none, none, scale=alpha,
+        )
+        return [x.permute([o.index(c) for c in term]) for x, o, term in zip(d, self.order, (self.q, self.k, self.v))]
+
+
 def attention(law, q, k, v, *beside, alpha=1.0, causal=None, value=None):
     """softmax(alpha q k^T + bias) v, and the log-sum-exp of each row of scores."""
+    flash = Flash(law, q, k, v, beside, alpha, causal, value)
+    if flash.fits:
+        return flash.forward(q, k, v)
     a, y, lse = Attention(law, q, k, beside, alpha, causal, value), [], []
     for _, s, _ in a.blocks():
         y.append(torch.einsum(f"{a.scores},{a.v}->{a.y}", F.softmax(s, -1), v))
@@ -852,6 +921,9 @@ def attention(law, q, k, v, *beside, alpha=1.0, causal=None, value=None):
 
 def attention_dx(law, dy, y, lse, q, k, v, *beside, alpha=1.0, causal=None, value=None):
     """Gradients of attention for q, k, v: scores are computed again."""
+    flash = Flash(law, q, k, v, beside, alpha, causal, value)
+    if flash.fits:
+        return flash.backward(dy, y, lse, q, k, v)
     a = Attention(law, q, k, beside, alpha, causal, value)
     dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
     for at, g, p, ds in a.gradients(dy, y, lse, v):
@@ -886,11 +958,10 @@ def cross_entropy_dx(dy, x, label, lse=None, *, count, cuts=(), ignore=None, red
     """Gradient of cross_entropy for x, of whose classes this rank has what cuts say; lse: log(sum(exp(x))) over all."""
     counts = torch.ones_like(label, dtype=torch.bool) if ignore is None else label != ignore
     count = counts.sum() if ignore is not None else count
-    lse = torch.logsumexp(x, -1) if lse is None else lse
+    y = F.softmax(x, -1) if lse is None else (x - lse.unsqueeze(-1)).exp_()
     at, here = within(torch.where(counts, label, 0), cuts)
-    hit = F.one_hot(torch.where(here, at, 0), x.shape[-1]) * here.unsqueeze(-1)
     g = (dy / count if reduce == "mean" else dy) * counts.to(x.dtype)
-    return g.unsqueeze(-1) * (torch.exp(x - lse.unsqueeze(-1)) - hit)
+    return y.mul_(g.unsqueeze(-1)).scatter_add_(-1, torch.where(here, at, 0).unsqueeze(-1), -(g * here).unsqueeze(-1))
 
 
 def pick(x, label, cuts=()):
@@ -960,15 +1031,28 @@ def begin_update(k):
     STEP = FIRST + k - 1
 
 
+def fused_adam(x, g, m, v, lr, beta1, beta2, eps, weight_decay, decoupled):
+    """The GPU's own kernel: moments where they are, the weight in a tensor of its own."""
+    step = torch.full((), STEP, dtype=torch.float32, device=x.device)
+    run = torch._fused_adamw_ if decoupled else torch._fused_adam_
+    how = dict(lr=lr, beta1=beta1, beta2=beta2, eps=eps, weight_decay=weight_decay, amsgrad=False, maximize=False)
+    run([x], [g], [m], [v], [], [step], **how)
+    return x, m, v
+
+
 def adam(w, g, m, v, lr, beta1, beta2, eps, weight_decay, decoupled=False):
     g, x = g.to(m.dtype), w.to(m.dtype)
+    if x.is_cuda and hasattr(torch, "_fused_adam_") and m.is_contiguous() and v.is_contiguous():
+        x = x.clone() if x is w else x
+        x, m, v = fused_adam(x, g.contiguous(), m, v, lr, beta1, beta2, eps, weight_decay, decoupled)
+        return x.to(w.dtype), m, v
     if decoupled:
         x = x - lr * weight_decay * x
     else:
         g = g + weight_decay * x
-    m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
-    x = x - lr * (m / (1 - beta1**STEP)) / ((v / (1 - beta2**STEP)).sqrt() + eps)
-    return x.to(w.dtype), m, v
+    m, v = (beta1 * m).add_(g, alpha=1 - beta1), (beta2 * v).addcmul_(g, g, value=1 - beta2)
+    root = (v / (1 - beta2**STEP)).sqrt_().add_(eps)
+    return torch.addcdiv(x, m, root, value=-lr / (1 - beta1**STEP)).to(w.dtype), m, v
 
 
 def adafactor_v(w, g, v, beta2, eps):
@@ -1031,5 +1115,5 @@ def main():
         os.makedirs(args.results, exist_ok=True)
         for name, x in results.items():
             numpy.save(path_of(args.results, name), x.cpu().float() if x.dtype == torch.bfloat16 else x.cpu())
-    dist.barrier()
+    dist.barrier(device_ids=[DEVICE.index] if DEVICE.type == "cuda" else None)
     dist.destroy_process_group()

@@ -182,10 +182,10 @@ bool profile_events_of(profile_events *x, ctx *c, arena *a, const prog *p, const
   return look(x, &t, p->main, (group){0}, &seen);
 }
 
-bool profile_missing(ctx *c, arena *a, const prog *p, const machine *m, u32 *nevents, u32 *nmissing) {
-  profile_events x;
-  if (!profile_events_of(&x, c, a, p, m)) return false;
-  *nevents = x.v.n, *nmissing = 0;
-  for (u32 k = 0; k < x.v.n; k++) *nmissing += !machine_events_find(m->events, x.v.v[k].key);
+bool profile_missing(profile_events *x, ctx *c, arena *a, const prog *p, const machine *m, u32 *nevents,
+                     u32 *nmissing) {
+  if (!profile_events_of(x, c, a, p, m)) return false;
+  *nevents = x->v.n, *nmissing = 0;
+  for (u32 k = 0; k < x->v.n; k++) *nmissing += !machine_events_find(m->events, x->v.v[k].key);
   return true;
 }

@@ -1,10 +1,11 @@
 // import.c - times that were measured elsewhere, into the database.
 //
 //   {"key": "matmul f32[8,4] f32[4,2] -> f32[8,2] on h100", "machine": "dgx-h100", "versions": "torch 2.4.0, CUDA 12.4",
-//    "median_ps": 8350000, "spread": 0.02, "count": 60, "source": "measured"}
+//    "median_ps": 8350000, "spread": 0.02, "count": 60, "source": "measured", "launch_ps": 6100000}
 //
 // Idea: a line is a row of the database, or says why there is none ("failed"). All lines are looked at before anything is
-// written, and each fault is told at its line.
+// written, and each fault is told at its line. What the launch takes on the host is not a time of the database: where launches
+// of a step take longer than what they launch, the report says so.
 #include "profile/internal.h"
 #include <math.h>
 
@@ -17,14 +18,16 @@ typedef enum {
   M_COUNT,
   M_SOURCE,
   M_FAILED,
+  M_LAUNCH, // may be missing
   MEMBERS
 } member;
-static const char *const name_of[MEMBERS] = {"key",    "machine", "versions", "median_ps",
-                                             "spread", "count",   "source",   "failed"};
+static const char *const name_of[MEMBERS] = {"key",   "machine", "versions", "median_ps", "spread",
+                                             "count", "source",  "failed",   "launch_ps"};
 typedef struct {
   u32 line;
   const char *text, *versions, *failed; // failed NULL: it has a time
   measured_event x;
+  i64 launch; // ps on the host
 } row;
 typedef struct {
   ctx *c;
@@ -55,7 +58,7 @@ static bool unknown_member(importing *r, const char *name) {
   if (near.name)
     diag_hint(r->c, "did you mean %s?", near.name);
   else
-    diag_hint(r->c, "key, machine, versions, median_ps, spread, count, source; or failed");
+    diag_hint(r->c, "key, machine, versions, median_ps, spread, count, source, launch_ps; or failed");
   return false;
 }
 
@@ -71,8 +74,9 @@ static bool take_members(importing *r, const json *j) {
     if (k == MEMBERS) return unknown_member(r, j->key[i]);
   }
   for (u32 k = 0; k < MEMBERS; k++) {
-    const bool wanted = k <= M_VERSIONS || (k == M_FAILED) == (r->of[M_FAILED] != NULL);
-    const bool word = k <= M_VERSIONS || k >= M_SOURCE;
+    const bool failed = r->of[M_FAILED] != NULL, optional = k == M_LAUNCH && !failed;
+    const bool wanted = optional ? r->of[k] != NULL : k <= M_VERSIONS || (k == M_FAILED) == failed;
+    const bool word = k <= M_VERSIONS || k == M_SOURCE || k == M_FAILED;
     if (wanted != (r->of[k] != NULL)) {
       diag(r->c, E_PROFILE, at_line(r), wanted ? "%s is missing" : "%s is said of an event that failed",
            name_of[k]);
@@ -146,6 +150,13 @@ static bool take_figures(importing *r, measured_event *x) {
   x->ps = (i64)ps, x->spread = spread, x->count = (u32)count;
   return true;
 }
+static bool take_launch(importing *r, i64 *launch) {
+  const double ps = r->of[M_LAUNCH] ? r->of[M_LAUNCH]->num : 0;
+  if (!(ps >= 0 && ps == floor(ps) && ps <= (double)(1ll << 53)))
+    return out_of_range(r, M_LAUNCH, "whole picoseconds, 0 or more");
+  *launch = (i64)ps;
+  return true;
+}
 
 // A key is there once for each text of versions.
 static bool once(importing *r, const row *x) {
@@ -167,7 +178,7 @@ static bool read_line(importing *r) {
   row x = {.line = r->line, .text = r->text, .versions = r->of[M_VERSIONS]->str, .x.key = r->of[M_KEY]->str};
   if (r->of[M_FAILED]) x.failed = r->of[M_FAILED]->str;
   if (!check_key(r, x.x.key) || !check_machine(r, r->of[M_MACHINE]->str)) return false;
-  if ((!x.failed && !take_figures(r, &x.x)) || !once(r, &x)) return false;
+  if ((!x.failed && !(take_figures(r, &x.x) && take_launch(r, &x.launch))) || !once(r, &x)) return false;
   *vec_push(r->a, &r->rows) = x;
   return true;
 }
@@ -222,6 +233,29 @@ static void count_rows(importing *r, profile_report *out) {
   out->machine = r->machine, out->versions = r->rows.v[0].versions;
 }
 
+// What a step of one rank takes to launch, and on its device: that of the rank with the most launches. Events that ranks share
+// count for the first that has them.
+static void count_launches(importing *r, const profile_events *x, profile_report *out) {
+  u32 ranks = 1;
+  for (u32 k = 0; k < x->v.n; k++) ranks = MAX(ranks, x->v.v[k].rank + 1);
+  i64 *launch = ZNEWN(r->a, i64, ranks), *device = ZNEWN(r->a, i64, ranks);
+  hmap at = {0};
+  for (u32 k = 0; k < r->rows.n; k++)
+    hmap_add(r->a, &at, hash_bytes(r->rows.v[k].x.key, strlen(r->rows.v[k].x.key), 0), k);
+  for (u32 k = 0; k < x->v.n; k++) {
+    const profile_event *e = &x->v.v[k];
+    for (u32 it = 0, j; hmap_next(&at, hash_bytes(e->key, strlen(e->key), 0), &it, &j);) {
+      const row *y = &r->rows.v[j];
+      if (strcmp(y->x.key, e->key) || !y->launch) continue;
+      launch[e->rank] += y->launch * (i64)e->times;
+      device[e->rank] += y->x.ps * (i64)e->times;
+      break;
+    }
+  }
+  for (u32 k = 0; k < ranks; k++)
+    if (launch[k] > out->launch_ps) out->launch_ps = launch[k], out->device_ps = device[k];
+}
+
 // Events of the program of which the database has no times.
 static bool count_lost(importing *r, event_db *db, const prog *p, profile_report *out) {
   measured_event *has;
@@ -231,7 +265,10 @@ static bool count_lost(importing *r, event_db *db, const prog *p, profile_report
   for (u32 k = 0; k < n; k++) hmap_add(r->a, &known.by_key, hash_bytes(has[k].key, strlen(has[k].key), 0), k);
   machine with = *r->m;
   with.events = &known;
-  return profile_missing(r->c, r->a, p, &with, &out->nplan, &out->nlost);
+  profile_events x;
+  if (!profile_missing(&x, r->c, r->a, p, &with, &out->nplan, &out->nlost)) return false;
+  count_launches(r, &x, out);
+  return true;
 }
 
 bool profile_import(ctx *c, arena *a, const char *file, const char *path, const machine *m, const prog *p,

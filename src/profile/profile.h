@@ -75,6 +75,7 @@ typedef struct {
   double seconds;
   const char *from;          // a file that was imported: nevents of it are nmeasured, nscaled and nfailed
   u32 nfailed, nplan, nlost; // nplan: events of the plan, of which the database has no times of nlost
+  i64 launch_ps, device_ps;  // of a rank's step: to launch computations, and those on the device; 0: not said
   const struct profile_failure { const char *key, *why; } * failure;
   bool fits;        // were made: profile_fit
   u32 nfits, nthin; // kinds of events that have one; that have too few sizes
@@ -93,8 +94,9 @@ profile_session *profile_begin(const profile_job *j, ctx *c, arena *a, const mac
 // diagnostics.
 bool profile_programs(profile_session *p, const prog *const *of, u32 n);
 void profile_end(profile_session *p); // NULL is fine
-// How many events of a program have no time in the machine's measured events, of *nevents. False and diagnostics.
-bool profile_missing(ctx *c, arena *a, const prog *p, const machine *m, u32 *nevents, u32 *nmissing);
+// All events of a program, *nevents, and how many of them have no time in the machine's measured events. False and diagnostics.
+bool profile_missing(profile_events *x, ctx *c, arena *a, const prog *p, const machine *m, u32 *nevents,
+                     u32 *nmissing);
 // n bytes of process 0, for all. False: a process is gone.
 bool profile_tell(const profile_job *j, void *bytes, i64 n);
 

@@ -46,6 +46,12 @@ static void report_import(report *r, const profile_report *p) {
     report_fact(r, "plan_events", "of the plan", cell_i(CELL_INT, p->nplan));
     report_fact(r, "left", "  without times", cell_i(CELL_INT, p->nlost));
   }
+  if (p->launch_ps) {
+    report_fact(r, "launch_ps", "launches a step", cell_i(CELL_PS, p->launch_ps));
+    report_fact(r, "device_ps", "  on the device", cell_i(CELL_PS, p->device_ps));
+    if (p->launch_ps > p->device_ps)
+      report_line(r, "", "the device waits for launches: steps take longer than `heddle sim` says");
+  }
   report_fact(r, "from", "from", cell_text(p->from));
   report_fact(r, "file", "in", cell_text(p->path));
   if (!p->nfailed) return;

@@ -259,3 +259,12 @@ TEST(export_rows_give_what_the_kernels_give) {
   snprintf(command, sizeof command, "rm -rf %s", dir);
   if (!getenv("HEDDLE_KEEP")) CHECK(!system(command));
 }
+
+TEST(attention_is_that_of_the_gpu_where_it_has_a_kernel) {
+  char line[1024] = "";
+  u32 laws = 0;
+  FILE *f = torch_driver("flash.py", "src/export/pytorch.py", line, sizeof line);
+  if (!f) SKIP("no python3 with torch (Debian: python3-torch)");
+  for (; fgets(line, sizeof line, f); laws++) CHECK_MSG(!strcmp(line, "ok\n"), "%s", line);
+  CHECK(!pclose(f) && laws == 8);
+}

@@ -25,7 +25,7 @@ EVENTS = [
     Event("scale f32[4,64] -> f32[4,64] {alpha=2} on cpu-core",
           lambda a: a * 2.0),
     Event("relu_dx f32[4,64] f32[4,64] -> f32[4,64] on cpu-core",
-          lambda a, b: torch.where(b > 0, a, a * 0.0)),
+          lambda a, b: torch.ops.aten.threshold_backward(a, b, 0)),
     Event('einsum f32[4,64] f32[64,64] -> f32[4,64] {law="mn,kn->mk"} on cpu-core',
           lambda a, b: torch.einsum("mn,kn->mk", a, b)),
     Event('einsum f32[4,64] f32[4,64] -> f32[64,64] {law="mk,mn->kn"} on cpu-core',
@@ -147,6 +147,33 @@ time per step   391.2 us
 cost source  count      time    share  spread known
 measured        23  391.2 us  100.0 %       100.0 %
 
+## Times of a GPU, behind which launches hide or do not.
+$ m='gpt2:vocab=50304 --batch 8 --seq 1024 --dtype bf16 --optimizer adam --train --attention fused'; heddle profile $m --machine '1x1 h100' --import examples/profiles/gpt2-h100.jsonl -o gpu.db | sed -n '/^events/p; /^ *without/p; /^launches/p'; heddle sim $m --machine '1x1 h100' --profiles gpu.db | grep '^time per'
+events           63
+  without times  0
+time per step   38.20 ms
+$ for launch in 1000000 5000000000; do sed "/ among /!s/}$/, \"launch_ps\": $launch}/" examples/profiles/mlp-torch.jsonl >x; heddle profile mlp-xs:layers=2,hidden=64 --batch 8 --train --strategy dp=2 --machine '1x2 cpu-core' --import x -o launch$launch.db | sed -n '/^launches/,/^from/p'; done
+launches a step  20.00 us
+  on the device  92.14 us
+from             x
+launches a step  100.0 ms
+  on the device  92.14 us
+                 the device waits for launches: steps take longer than `heddle sim` says
+from             x
+$ for launch in -1 '"1"' 1.5; do sed "s/}$/, \"launch_ps\": $launch}/" examples/profiles/mlp-torch.jsonl | head -n 1 >x; heddle profile --import x -o none.db; done
+error[E0117]: launch_ps must be whole picoseconds, 0 or more; got -1
+  --> x:1:229
+   1 | ...", "median_ps": 2714129, "spread": 0.008766, "count": 42, "source": "measured", "launch_ps": -1}
+     |                                                                                                 ^
+error[E0117]: launch_ps must be a number
+  --> x:1:229
+   1 | ..., "median_ps": 2714129, "spread": 0.008766, "count": 42, "source": "measured", "launch_ps": "1"}
+     |                                                                                                ^
+error[E0117]: launch_ps must be whole picoseconds, 0 or more; got 1.5
+  --> x:1:229
+   1 | ..., "median_ps": 2714129, "spread": 0.008766, "count": 42, "source": "measured", "launch_ps": 1.5}
+     |                                                                                                ^
+[1]
 ## Lines of events that failed are told, and are no times.
 $ head -n 2 examples/profiles/mlp-torch.jsonl >x; echo '{"key": "relu f32[8] -> f32[8] on cpu-core", "machine": "1x2 cpu-core", "versions": "torch 2.4.0", "failed": "CUDA out of memory"}' >>x; heddle profile --import x -o some.db
 machine       1x2 cpu-core
