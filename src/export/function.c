@@ -392,6 +392,61 @@ static void tell_splits(py_scope *s) {
   py_comment(w, s->indent, sb_str(&line));
 }
 
+// ---- what is dropped ---------------------------------------------------------------------------------
+// Its statement stands, and makes a tensor of its own.
+static bool droppable(const instr *i) {
+  static const u16 others[] = {OP_pack, OP_unpack, OP_part,    OP_join,
+                               OP_send, OP_copy,   OP_permute, OP_exchange};
+  for (u32 k = 0; k < COUNT_OF(others); k++)
+    if (others[k] == i->op) return false;
+  return i->op == OP_call || !(op_row_of((opcode)i->op)->flags & OPF_COMM);
+}
+
+static bool read_behind(const py_scope *s, value v, u32 index) {
+  for (u32 u = s->uses.begin[v]; u < s->uses.begin[v + 1]; u++)
+    if (!s->uses.use[u] || s->uses.use[u] - 1 > index) return true;
+  return false;
+}
+
+// In parentheses where it is more than a line.
+static void put_list(py_scope *s, const char *word, const char *const *item, u32 n) {
+  strbuf head = {.a = s->w->a};
+  size_t width = s->indent + strlen(word) + 2;
+  for (u32 k = 0; k < n; k++) width += strlen(item[k]) + 2;
+  sb_fmt(&head, "%s %s", word, width > PY_LINE ? "(" : "");
+  py_line(s->w, s->indent, sb_str(&head), item, n, width > PY_LINE ? ")" : "");
+}
+
+// Of one of the values that are still there.
+static bool is_name_of(const py_scope *s, const char *name, const value *v, u32 n) {
+  for (value k = 1; k <= s->f->nparams; k++)
+    if (s->name[k] == name) return true;
+  for (u32 k = 0; k < n; k++)
+    if (s->name[v[k]] == name) return true;
+  return false;
+}
+
+// After a call, tensors that nobody reads any more: Python would keep them until the function returns, such as all layers'
+// activations that a backward makes again. there: values that the function has made and not dropped.
+static void put_drops(py_scope *s, u32 index, value *there, u32 *n) {
+  const char **item = NEWN(s->w->a, const char *, *n + 1);
+  value *gone = NEWN(s->w->a, value, *n + 1);
+  u32 left = 0, ngone = 0, nitems = 0;
+  for (u32 k = 0; k < *n; k++)
+    if (read_behind(s, there[k], index))
+      there[left++] = there[k];
+    else
+      gone[ngone++] = there[k];
+  *n = left;
+  for (u32 k = 0; k < ngone; k++) {
+    const char *name = s->name[gone[k]];
+    if (!name || strchr(name, '[') || !droppable(&s->f->body.v[val(s->f, gone[k])->def - 1])) continue;
+    if (!is_name_of(s, name, there, left) && !is_name_of(s, name, gone + k + 1, ngone - k - 1))
+      item[nitems++] = name;
+  }
+  if (nitems) put_list(s, "del", item, nitems);
+}
+
 void py_function(py *w, func f) {
   py_scope s = py_scope_of(w, f, PY_INDENT);
   const strbuf before = w->text;
@@ -402,13 +457,17 @@ void py_function(py *w, func f) {
   u32 n = 0;
   for (value v = 1; v <= s.f->nparams; v++) item[n++] = py_value(&s, v);
   tell_splits(&s);
-  for (u32 k = 0; k < s.f->body.n && !w->failed; k++) py_instr(&s, &s.f->body.v[k]);
+  value *there = NEWN(w->a, value, s.f->values.n);
+  u32 nthere = 0;
+  for (u32 k = 0; k < s.f->body.n && !w->failed; k++) {
+    const instr *i = &s.f->body.v[k];
+    py_instr(&s, i);
+    for (u32 j = 0; j < i->nres; j++) there[nthere++] = i->res + j;
+    if (i->op == OP_call && !w->failed) put_drops(&s, k, there, &nthere);
+  }
   const char **ret = NEWN(w->a, const char *, s.f->rets.n + 1);
   for (u32 k = 0; k < s.f->rets.n && !w->failed; k++) ret[k] = py_value(&s, s.f->rets.v[k]);
-  size_t width = 8 + PY_INDENT;
-  for (u32 k = 0; k < s.f->rets.n && !w->failed; k++) width += strlen(ret[k]) + 2;
-  const bool many = width > PY_LINE;
-  if (!w->failed) py_line(w, s.indent, many ? "return (" : "return ", ret, s.f->rets.n, many ? ")" : "");
+  if (!w->failed) put_list(&s, "return", ret, s.f->rets.n);
   const strbuf body = w->text;
   w->text = before;
   w->times[f.i] = w->told;

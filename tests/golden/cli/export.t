@@ -26,7 +26,9 @@ def stage_fwd(weights, x, z):
     # Whole extents, and {axes} that split them: x [4{dp},8], z [4{dp},8].
     h_0_w, h_1_w = weights
     relu, relu_2 = layer_fwd_1(x, h_0_w)
+    del relu_2
     relu_3, relu_4 = layer_fwd(relu, h_1_w)
+    del relu_4
     sub = relu_3 - z
     mul = sub * sub
     reduce_sum = mul.sum((0, 1), keepdim=False)
@@ -57,7 +59,9 @@ def stage_bwd(weights, x, saved, full):
     scale_3 = sub * 2.0
     mul = expand * scale_3
     product, product_2 = layer_bwd(relu, h_1_w, relu_2, mul)
+    del scale, scale_2, expand, scale_3, mul
     product_3 = layer_bwd_1(x, relu, product)
+    del product
     gradients = (product_3, product_2)
     return gradients
 
@@ -382,3 +386,24 @@ def update(w, w_2, d_w, d_w_2, w_m, w_m_2):
             p[f"h.{i}.w.m"] = Stored((8, 8), f32, "state", host=True)
 def to_host(x):
 def to_device(x):
+## Recomputed activations are dropped with each layer.
+$ heddle export gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32 --train --strategy recompute=full --to pytorch | sed -n '/^def stage_bwd/,/^def update/p' | grep -A3 '^    del'
+    del d_cross_entropy
+    # norm
+    d_layernorm = layernorm_dx(product_2, add_3, ln_f_g, -1, 1e-05)
+    d_layernorm_g = layernorm_dg(product_2, add_3, -1, 1e-05)
+--
+    del (
+        product_2, add_3, layernorm_2, split, split_2, scale, softmax, product_4, add_4, layernorm_3, add_5,
+        gelu, d_layernorm,
+    )
+--
+    del add_7
+    (
+        add_10, d_layernorm_g_4, reduce_sum_8, product_10, reduce_sum_9, product_11, reduce_sum_10,
+        d_layernorm_g_5, reduce_sum_11, product_12, reduce_sum_12, product_13, reduce_sum_13,
+--
+    del (
+        add_6, layernorm_4, split_3, split_4, scale_2, softmax_2, product_9, add_8, layernorm_5, add_9,
+        gelu_2,
+    )
