@@ -104,13 +104,12 @@ static noted *next_note(recorder *r) {
 }
 
 // What was put where next_note says.
-static void keep_note(recorder *r, u32 lane) {
-  r->count[lane] += r->last->v[r->last->n++].peer != IN_MESSAGES, r->n++, r->ahead--;
-}
+static void keep_note(recorder *r) { r->last->n++, r->n++, r->ahead--; }
 
 static void note(recorder *r, const noted *x, u32 lane) {
   *next_note(r) = *x;
-  keep_note(r, lane);
+  keep_note(r);
+  r->count[lane] += x->peer != IN_MESSAGES;
 }
 
 // What is put together of all that came is part of the last to come.
@@ -119,16 +118,20 @@ static void note_parts(recorder *r, noted *x, u32 lane) {
   x->peer = IN_MESSAGES;
   if (!last->instr) last->dur = x->start + x->dur - last->start;
   x->dur = 0;
-  keep_note(r, lane);
+  keep_note(r);
   for (u32 k = 0; k < r->now.part.n; k++) note(r, &r->now.part.v[k], lane);
 }
+
+static bool moves(const instr *i) { return op_row_of(i->op)->flags & OPF_COMM; }
 
 static parts *parts_of(recorder *r, func fn, group g) {
   parts *x = r->of[fn.i];
   while (x && x->g.i != g.i) x = x->next;
   if (x) return x;
-  x = arena_zalloc(r->a, sizeof *x + func_get(r->m->p, fn)->body.n);
+  const func_info *f = func_get(r->m->p, fn);
+  x = arena_zalloc(r->a, sizeof *x + f->body.n);
   x->g = g, x->next = r->of[fn.i];
+  for (u32 k = 0; k < f->body.n; k++) x->part[k] = moves(&f->body.v[k]) ? PART_MOVES : 0;
   return r->of[fn.i] = x;
 }
 
@@ -160,7 +163,6 @@ void record_step_end(recorder *r) {
 
 void record_pairs(recorder *r, bool only) { r->now.message &= only; }
 
-static bool moves(const instr *i) { return op_row_of(i->op)->flags & OPF_COMM; }
 static int member_of(const recorder *r, const held *v) {
   return v->elem ? -1 : eval_member(r->m, v->g, r->inner.rank);
 }
@@ -267,7 +269,7 @@ static void note_begun(recorder *r, noted *x) {
 
 static void note_instr(recorder *r, const frame *f, u32 index, u32 number) {
   const instr *i = &f->f->body.v[index];
-  noted *x = next_note(r);
+  noted *const x = next_note(r);
   *x = (noted){.func = r->fn,
                .instr = index + 1,
                .g = f->g,
@@ -280,13 +282,19 @@ static void note_instr(recorder *r, const frame *f, u32 index, u32 number) {
                .dur = r->at - r->now.start,
                .waited = r->now.waited,
                .bytes = -1};
-  if (moves(i)) note_moved(r, f, i, number, x);
+  if (r->here->part[index] & PART_MOVES) note_moved(r, f, i, number, x);
   if (r->now.begun)
     note_begun(r, x);
   else if (r->now.part.n)
     note_parts(r, x, i->strm);
   else
-    keep_note(r, i->strm);
+    keep_note(r), r->count[i->strm]++;
+}
+
+// Nothing of it is noted, and what it takes is not the next one's.
+static bool pass_over(recorder *r, interp *m, frame *f, u32 index) {
+  r->at = 0, r->now.part.n = 0, r->now.begun = NULL;
+  return eval_exec(m, f, index);
 }
 
 // The clock is read where an instruction ends; the next one has begun there, unless the rank has done more in between than
@@ -296,16 +304,16 @@ bool record_exec(recorder *r, interp *m, frame *f, u32 index, u32 number) {
   if (!r->depth) r->top = index, r->task = ir_has_tasks(m->p) ? ir_task_at(m->p, index) : 0;
   if (i->op == OP_call) return around(r, m, f, index);
   if (i->op == OP_pack || i->op == OP_unpack) return eval_exec(m, f, index);
-  if (!number && moves(i)) number = ++r->seq;
-  u8 *known = &r->here->part[index];
-  const bool timed = *known != PART_NONE && !r->full;
+  u8 *part = &r->here->part[index];
+  if (!number && *part & PART_MOVES) number = ++r->seq;
+  if (*part & PART_NONE || r->full) return pass_over(r, m, f, index);
   r->now.to = r->now.from = TRACE_NONE, r->now.waited = 0, r->now.message = true;
   r->now.part.n = 0, r->now.begun = NULL;
-  if (timed) r->now.start = r->at ? r->at : ticks_now();
+  r->now.start = r->at ? r->at : ticks_now();
   const bool ok = eval_exec(m, f, index);
-  r->at = timed ? ticks_now() : 0;
-  if (!ok || !timed) return ok;
-  if (*known == PART_UNKNOWN) *known = takes_part(r, f, i) ? PART_TAKEN : PART_NONE;
-  if (*known == PART_TAKEN) note_instr(r, f, index, number);
-  return ok;
+  r->at = ticks_now();
+  if (!ok) return false;
+  if (!(*part & PART_TAKEN)) *part |= takes_part(r, f, i) ? PART_TAKEN : PART_NONE;
+  if (*part & PART_TAKEN) note_instr(r, f, index, number);
+  return true;
 }

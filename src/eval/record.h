@@ -5,7 +5,9 @@
 #include "eval/ticks.h"
 #include "trace/trace.h"
 
-enum { BLOCK = 1 << 15 }; // events, 2 MiB
+enum {
+  BLOCK = (1 << 15) - 4
+}; // events: with all headers around them 2 MiB, a large page where there are such
 typedef struct noted {
   u32 func, instr; // from 1; func 0: a step
   group g;         // that the function runs on
@@ -31,8 +33,9 @@ struct block {
   u32 n, room;
   noted v[];
 };
-// Does this rank have a part in the instruction? Of a function that runs on a group, by instruction.
-enum { PART_UNKNOWN, PART_NONE, PART_TAKEN };
+// Of a function that runs on a group, by instruction: does it move anything between ranks, and does this rank have a part
+// in it? Neither of the latter: that is not known yet.
+enum { PART_MOVES = 1, PART_NONE = 2, PART_TAKEN = 4 };
 typedef struct parts parts;
 struct parts {
   parts *next; // of the same function
