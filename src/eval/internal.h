@@ -236,8 +236,8 @@ typedef struct {
       *part; // it is picked from `piece` before it leaves, or put there when it has come; NULL: it is not
   u32 portion;
   char *piece;
-  const summing *sum;              // all of this portion has come now; NULL: not all, or it is no sum
-  i64 start_ns, dur_ns, waited_ns; // of what is recorded, on the recorder's clock
+  const summing *sum;     // all of this portion has come now; NULL: not all, or it is no sum
+  i64 start, dur, waited; // of what is recorded, in ticks (ticks.h)
 } transfer_step;
 typedef struct transfer {
   arena *a;

@@ -13,7 +13,6 @@ static i64 ns_of(clockid_t clock) {
   clock_gettime(clock, &t);
   return (i64)t.tv_sec * 1000000000 + t.tv_nsec;
 }
-static i64 now_ns(const recorder *r) { return ns_of(CLOCK_MONOTONIC) - r->zero_ns; }
 
 // Both clocks at one moment: the two readings between which least has passed.
 static void set_clocks(recorder *r) {
@@ -33,10 +32,20 @@ static bool send_noted(void *arg, u32 to, const void *data, i64 bytes) {
 }
 static bool receive_noted(void *arg, u32 from, void *data, i64 bytes) {
   recorder *r = arg;
-  const i64 since = now_ns(r);
+  const i64 since = ticks_now();
   const bool ok = r->inner.receive(r->inner.arg, from, data, bytes);
-  r->now.from = from, r->now.waited_ns += now_ns(r) - since;
+  r->now.from = from, r->now.waited += ticks_now() - since;
   return ok;
+}
+
+// Room for events, touched now: pages that the system gives while a step runs cost it more than its events do.
+static block *block_new(recorder *r, u64 events) {
+  const size_t size = sizeof(block) + (size_t)events * sizeof(noted);
+  block *b = arena_alloc(r->a, size);
+  for (size_t at = 0; at < size; at += 4096) ((volatile char *)b)[at] = 0;
+  b->next = NULL, b->n = 0, b->room = (u32)events;
+  r->ahead += events;
+  return b;
 }
 
 recorder *record_new(arena *a, interp *m, u32 nranks, u64 most) {
@@ -51,9 +60,10 @@ recorder *record_new(arena *a, interp *m, u32 nranks, u64 most) {
   r->fn = m->p->main.i, r->microbatch = TRACE_NONE;
   r->layers = ir_layers_of(a, m->p);
   r->count = ZNEWN(a, u32, r->nstreams + LANES_AFTER);
-  r->parts = a;
   r->sent = ZNEWN(a, u32, nranks), r->received = ZNEWN(a, u32, nranks);
-  r->first = r->last = ZNEWN(a, block, 1);
+  r->of = ZNEWN(a, parts *, m->p->funcs.n);
+  r->first = r->last = r->spare = block_new(r, MIN(most, BLOCK));
+  ticks_choose();
   set_clocks(r);
   m->link = &r->outer, m->record = r;
   return r;
@@ -69,34 +79,60 @@ void record_number_messages(recorder *r, transfer *t) {
 void record_messages(recorder *r, const transfer *t) {
   for (u32 k = 0; k < t->step.n; k++) {
     const transfer_step *s = &t->step.v[k];
-    *vec_push(r->parts, &r->now.part) = (noted){.func = MESSAGE,
-                                                .instr = s->sends,
-                                                .g = {s->hop},
-                                                .step = s->chunk,
-                                                .seq = s->seq,
-                                                .peer = s->peer,
-                                                .start_ns = s->start_ns - r->zero_ns,
-                                                .dur_ns = s->dur_ns,
-                                                .waited_ns = s->waited_ns,
-                                                .bytes = s->bytes};
+    *vec_push(r->a, &r->now.part) = (noted){.func = MESSAGE,
+                                            .instr = s->sends,
+                                            .g = {s->hop},
+                                            .step = s->chunk,
+                                            .seq = s->seq,
+                                            .peer = s->peer,
+                                            .start = s->start,
+                                            .dur = s->dur,
+                                            .waited = s->waited,
+                                            .bytes = s->bytes};
   }
 }
 
 // ---- events ---------------------------------------------------------------------------------------------
+static void make_room(recorder *r, u64 events) {
+  while (r->ahead < events) r->spare = r->spare->next = block_new(r, BLOCK);
+}
+
+static noted *next_note(recorder *r) {
+  if (!r->ahead) make_room(r, 1);
+  if (r->last->n == r->last->room) r->last = r->last->next;
+  return &r->last->v[r->last->n];
+}
+
+// What was put where next_note says.
+static void keep_note(recorder *r) { r->last->n++, r->n++, r->ahead--; }
+
 static void note(recorder *r, const noted *x, u32 lane) {
-  if (r->last->n == BLOCK) r->last = r->last->next = ZNEWN(r->a, block, 1);
-  r->last->v[r->last->n++] = *x;
-  r->count[lane] += x->peer != IN_MESSAGES, r->n++;
+  *next_note(r) = *x;
+  keep_note(r);
+  r->count[lane] += x->peer != IN_MESSAGES;
 }
 
 // What is put together of all that came is part of the last to come.
 static void note_parts(recorder *r, noted *x, u32 lane) {
   noted *last = &r->now.part.v[r->now.part.n - 1];
   x->peer = IN_MESSAGES;
-  if (!last->instr) last->dur_ns = x->start_ns + x->dur_ns - last->start_ns;
-  x->dur_ns = 0;
-  note(r, x, lane);
+  if (!last->instr) last->dur = x->start + x->dur - last->start;
+  x->dur = 0;
+  keep_note(r);
   for (u32 k = 0; k < r->now.part.n; k++) note(r, &r->now.part.v[k], lane);
+}
+
+static bool moves(const instr *i) { return op_row_of(i->op)->flags & OPF_COMM; }
+
+static parts *parts_of(recorder *r, func fn, group g) {
+  parts *x = r->of[fn.i];
+  while (x && x->g.i != g.i) x = x->next;
+  if (x) return x;
+  const func_info *f = func_get(r->m->p, fn);
+  x = arena_zalloc(r->a, sizeof *x + f->body.n);
+  x->g = g, x->next = r->of[fn.i];
+  for (u32 k = 0; k < f->body.n; k++) x->part[k] = moves(&f->body.v[k]) ? PART_MOVES : 0;
+  return r->of[fn.i] = x;
 }
 
 // A step is recorded whole or not at all, if there is room for one like the one before.
@@ -104,24 +140,29 @@ void record_step_begin(recorder *r) {
   const u64 like = r->step ? (r->n - r->begun) : 0;
   r->full |= r->n + like > r->most || r->seq > UINT32_MAX / 2;
   r->begun = r->n;
-  r->step_ns = now_ns(r);
+  if (!r->full) make_room(r, like);
+  r->here = parts_of(r, r->m->p->main, (group){0});
+  r->began = ticks_both(), r->at = 0;
 }
 void record_step_end(recorder *r) {
-  if (r->full)
+  if (r->full) {
     r->left_out++;
-  else
+  } else {
+    const ticks_pair now = ticks_both();
     note(r,
          &(noted){.step = r->step,
                   .microbatch = NARROW_NONE,
-                  .start_ns = r->step_ns,
-                  .dur_ns = now_ns(r) - r->step_ns},
+                  .start = r->began.ticks,
+                  .dur = now.ticks - r->began.ticks,
+                  .waited = r->began.ns,
+                  .bytes = now.ns},
          r->nstreams + LANE_STEPS);
+  }
   r->step++;
 }
 
 void record_pairs(recorder *r, bool only) { r->now.message &= only; }
 
-static bool moves(const instr *i) { return op_row_of(i->op)->flags & OPF_COMM; }
 static int member_of(const recorder *r, const held *v) {
   return v->elem ? -1 : eval_member(r->m, v->g, r->inner.rank);
 }
@@ -174,10 +215,11 @@ static u16 narrow(u32 x, u16 other) { return x < NARROW_NONE ? (u16)x : other; }
 static bool around(recorder *r, interp *m, frame *f, u32 index) {
   const instr *i = &f->f->body.v[index];
   const u32 microbatch = r->microbatch, fn = r->fn, layer = r->layer;
+  parts *here = r->here;
   r->layer = layer_of(r, index), r->microbatch = ir_microbatch(m->p, i->coord, microbatch),
-  r->fn = i->callee.i, r->depth++;
+  r->fn = i->callee.i, r->here = parts_of(r, i->callee, bind(i->g, f->g)), r->depth++, r->at = 0;
   const bool ok = eval_exec(m, f, index);
-  r->layer = layer, r->microbatch = microbatch, r->fn = fn, r->depth--;
+  r->layer = layer, r->microbatch = microbatch, r->fn = fn, r->here = here, r->depth--, r->at = 0;
   return ok;
 }
 
@@ -185,15 +227,15 @@ static bool around(recorder *r, interp *m, frame *f, u32 index) {
 u32 record_number(recorder *r) { return ++r->seq; }
 
 // ---- beside computation ------------------------------------------------------------------------------------
-static void note_call(recorder *r, u32 which, u32 number, i64 start_ns) {
+static void note_call(recorder *r, u32 which, u32 number, i64 start) {
   const noted x = {.func = CALL,
                    .instr = which,
                    .step = r->step,
                    .microbatch = NARROW_NONE,
                    .peer = TRACE_NONE,
                    .seq = number,
-                   .start_ns = start_ns,
-                   .dur_ns = now_ns(r) - start_ns};
+                   .start = start,
+                   .dur = ticks_now() - start};
   if (!r->full) note(r, &x, r->nstreams + LANE_HOST);
 }
 
@@ -202,60 +244,76 @@ void record_begun(recorder *r, errand *e) {
   e->t.timed = true;
   if (!e->t.messages) record_number_messages(r, &e->t);
 }
-void record_waits(recorder *r) { r->waits_ns = now_ns(r); }
+void record_waits(recorder *r) { r->waits = ticks_now(); }
 
 // What the rank does next has waited until now.
 void record_ended(recorder *r, errand *e) {
   const u32 n = r->now.part.n;
-  note_call(r, CALL_WAIT, 0, r->waits_ns);
+  note_call(r, CALL_WAIT, 0, r->waits);
   record_messages(r, &e->t);
   if (e->note && !r->full) {
     note(r, e->note, r->nstreams + LANE_BESIDE);
     for (u32 k = n; k < r->now.part.n; k++) note(r, &r->now.part.v[k], r->nstreams + LANE_BESIDE);
   }
   r->now.part.n = n;
-  r->now.start_ns = now_ns(r);
+  r->now.start = ticks_now();
 }
 
 // A call of the host begins it; its messages are noted once it has ended.
 static void note_begun(recorder *r, noted *x) {
   errand *e = r->now.begun;
-  note_call(r, CALL_BEGIN, ++r->calls, x->start_ns);
-  x->peer = IN_MESSAGES, x->dur_ns = r->calls;
-  e->note = arena_dup(e->a, x, sizeof *x);
+  noted *kept = e->note = arena_dup(e->a, x, sizeof *x);
+  kept->peer = IN_MESSAGES, kept->dur = ++r->calls;
+  note_call(r, CALL_BEGIN, r->calls, x->start);
 }
 
+static void note_instr(recorder *r, const frame *f, u32 index, u32 number) {
+  const instr *i = &f->f->body.v[index];
+  noted *const x = next_note(r);
+  *x = (noted){.func = r->fn,
+               .instr = index + 1,
+               .g = f->g,
+               .step = r->step,
+               .microbatch = narrow(ir_microbatch(r->m->p, i->coord, r->microbatch), NARROW_NONE),
+               .layer = narrow(layer_of(r, index), 0),
+               .task = r->task,
+               .peer = TRACE_NONE,
+               .start = r->now.start,
+               .dur = r->at - r->now.start,
+               .waited = r->now.waited,
+               .bytes = -1};
+  if (r->here->part[index] & PART_MOVES) note_moved(r, f, i, number, x);
+  if (r->now.begun)
+    note_begun(r, x);
+  else if (r->now.part.n)
+    note_parts(r, x, i->strm);
+  else
+    keep_note(r), r->count[i->strm]++;
+}
+
+// Nothing of it is noted, and what it takes is not the next one's.
+static bool pass_over(recorder *r, interp *m, frame *f, u32 index) {
+  r->at = 0, r->now.part.n = 0, r->now.begun = NULL;
+  return eval_exec(m, f, index);
+}
+
+// The clock is read where an instruction ends; the next one has begun there, unless the rank has done more in between than
+// to drop values.
 bool record_exec(recorder *r, interp *m, frame *f, u32 index, u32 number) {
   const instr *i = &f->f->body.v[index];
   if (!r->depth) r->top = index, r->task = ir_has_tasks(m->p) ? ir_task_at(m->p, index) : 0;
   if (i->op == OP_call) return around(r, m, f, index);
   if (i->op == OP_pack || i->op == OP_unpack) return eval_exec(m, f, index);
-  if (!number) r->seq += moves(i);
-  r->now.to = r->now.from = TRACE_NONE, r->now.waited_ns = 0, r->now.message = true;
+  u8 *part = &r->here->part[index];
+  if (!number && *part & PART_MOVES) number = ++r->seq;
+  if (*part & PART_NONE || r->full) return pass_over(r, m, f, index);
+  r->now.to = r->now.from = TRACE_NONE, r->now.waited = 0, r->now.message = true;
   r->now.part.n = 0, r->now.begun = NULL;
-  r->now.start_ns = now_ns(r);
+  r->now.start = r->at ? r->at : ticks_now();
   const bool ok = eval_exec(m, f, index);
-  const i64 start = r->now.start_ns, dur = now_ns(r) - start;
-  if (!ok || !takes_part(r, f, i)) return ok;
-  noted x = {.func = r->fn,
-             .instr = index + 1,
-             .g = f->g,
-             .step = r->step,
-             .microbatch = narrow(ir_microbatch(m->p, i->coord, r->microbatch), NARROW_NONE),
-             .layer = narrow(layer_of(r, index), 0),
-             .task = r->task,
-             .peer = TRACE_NONE,
-             .start_ns = start,
-             .dur_ns = dur,
-             .waited_ns = r->now.waited_ns,
-             .bytes = -1};
-  if (moves(i)) note_moved(r, f, i, number ? number : r->seq, &x); // numbers go on where nothing is noted
-  if (r->full) return ok;
-  if (r->now.begun)
-    note_begun(r, &x);
-  else if (r->now.part.n)
-    note_parts(r, &x, i->strm);
-  else
-    note(r, &x, i->strm);
-  return ok;
+  r->at = ticks_now();
+  if (!ok) return false;
+  if (!(*part & PART_TAKEN)) *part |= takes_part(r, f, i) ? PART_TAKEN : PART_NONE;
+  if (*part & PART_TAKEN) note_instr(r, f, index, number);
+  return true;
 }

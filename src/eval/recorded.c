@@ -5,10 +5,11 @@
 typedef struct {
   trace_source of; // first: play gets this
   const recorder *r;
-  const u32 *first_kind;    // by function: of its instruction 1
-  u32 step_kind, call_kind; // the latter of CALL_BEGIN
-  hmap known;               // of function, instruction and group: communications
-  arena *a;                 // in which they are
+  const u32 *first_kind;     // by function: of its instruction 1
+  u32 step_kind, call_kind;  // the latter of CALL_BEGIN
+  ticks_pair *began, *ended; // by step: what both clocks said
+  hmap known;                // of function, instruction and group: communications
+  arena *a;                  // in which they are
   VEC(trace_comm) comm;
 } recorded;
 
@@ -114,6 +115,11 @@ static trace_comm part_comm(const recorded *s, const noted *x, const noted *part
 }
 
 // ---- playing --------------------------------------------------------------------------------------------
+// On the clock that tells the time since recording began.
+static i64 ps_at(const recorded *s, u32 step, i64 ticks) {
+  return (ticks_to_ns(s->began[step], s->ended[step], ticks) - s->r->zero_ns) * 1000;
+}
+
 // x: what a message is part of, else what was noted itself.
 static void play_one(recorded *s, const noted *x, const noted *at, u32 lane, trace_tell *tell, void *arg) {
   trace_event e = {.lane = lane};
@@ -121,8 +127,9 @@ static void play_one(recorded *s, const noted *x, const noted *at, u32 lane, tra
   const bool call = x->func == CALL, comms = !call && x->seq;
   if (comms) comm = at == x ? this_comm(s, x) : part_comm(s, x, at);
   e.kind = call ? s->call_kind + x->instr : x->func ? s->first_kind[x->func] + x->instr - 1 : s->step_kind;
-  e.launch = call ? x->seq : at != x ? (u32)x->dur_ns : 0;
-  e.start_ps = at->start_ns * 1000, e.dur_ps = at->dur_ns * 1000, e.waited_ps = at->waited_ns * 1000;
+  e.launch = call ? x->seq : at != x ? (u32)x->dur : 0;
+  e.start_ps = ps_at(s, x->step, at->start), e.dur_ps = ps_at(s, x->step, at->start + at->dur) - e.start_ps;
+  if (x->func && at->waited) e.waited_ps = MAX(ps_at(s, x->step, at->start + at->waited) - e.start_ps, 1000);
   e.microbatch = x->microbatch == NARROW_NONE ? TRACE_NONE : x->microbatch;
   e.task = x->task, e.layer = x->layer, e.step = x->step;
   e.from_lane = e.lane, e.from_ps = e.start_ps, e.comm = comms ? &comm : NULL;
@@ -131,7 +138,7 @@ static void play_one(recorded *s, const noted *x, const noted *at, u32 lane, tra
 
 static u32 lane_of(const recorder *r, const noted *x, bool part) {
   if (x->func == CALL || !x->func) return r->nstreams + (x->func ? LANE_HOST : LANE_STEPS);
-  if (part && x->dur_ns) return r->nstreams + LANE_BESIDE;
+  if (part && x->dur) return r->nstreams + LANE_BESIDE;
   return func_get(r->m->p, (func){x->func})->body.v[x->instr - 1].strm;
 }
 
@@ -209,6 +216,21 @@ static const trace_process *processes_of(const recorder *r, arena *a) {
   return p;
 }
 
+// A step that runs has not ended yet, but its events may be asked for: of a job that failed.
+static void find_steps(recorded *s) {
+  const recorder *r = s->r;
+  const u32 ended = r->step - r->left_out;
+  s->began = NEWN(s->a, ticks_pair, ended + 1), s->ended = NEWN(s->a, ticks_pair, ended + 1);
+  for (const block *b = r->first; b; b = b->next)
+    for (u32 k = 0; k < b->n; k++) {
+      const noted *x = &b->v[k];
+      if (x->func) continue;
+      s->began[x->step] = (ticks_pair){x->start, x->waited};
+      s->ended[x->step] = (ticks_pair){x->start + x->dur, x->bytes};
+    }
+  s->began[ended] = r->began, s->ended[ended] = ticks_both();
+}
+
 struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded *about) {
   static const char *const after[LANES_AFTER] = {"beside", "steps", "host"};
   recorded *s = ZNEWN(a, recorded, 1);
@@ -228,6 +250,7 @@ struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded 
                          .count = count,
                          .play = play};
   describe_kinds(s, a);
+  find_steps(s);
   *about = (eval_recorded){r->n, r->most, r->step - r->left_out, r->left_out};
   return &s->of;
 }

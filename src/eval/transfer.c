@@ -1,14 +1,8 @@
 // transfer.c - does what a communication has put together: sends, receives and combines, one after the other. Takes no memory:
 // it may run in a thread of its own.
 #include "eval/internal.h"
+#include "eval/ticks.h"
 #include <errno.h>
-#include <time.h>
-
-static i64 now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (i64)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static bool go(const eval_link *l, eval_where *w, const transfer_step *s) {
   _Atomic u32 *at = s->sends ? &w->sends : &w->waits;
@@ -35,14 +29,14 @@ static void add_up(const summing *s, u32 portion) {
 bool transfer_go(const eval_link *l, eval_where *w, transfer *t, u32 *gone) {
   for (u32 k = 0; k < t->step.n; k++) {
     transfer_step *s = &t->step.v[k];
-    if (t->timed) s->start_ns = now_ns();
+    if (t->timed) s->start = ticks_now();
     if (s->sends && s->part) portion_pick(s->part, s->portion, s->piece, s->data);
     if (!go(l, w, s)) return *gone = s->peer, false;
-    if (t->timed && !s->sends) s->waited_ns = MAX(now_ns() - s->start_ns, 1);
+    if (t->timed && !s->sends) s->waited = MAX(ticks_now() - s->start, 1);
     if (s->into) eval_fold_stored(s->into, s->data, t->t, s->bytes / (i64)dtype_bytes(t->t), t->red);
     if (!s->sends && s->part) portion_put(s->part, s->portion, s->piece, s->data);
     if (s->sum) add_up(s->sum, s->portion);
-    if (t->timed) s->dur_ns = now_ns() - s->start_ns;
+    if (t->timed) s->dur = ticks_now() - s->start;
   }
   return true;
 }

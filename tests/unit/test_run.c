@@ -1,6 +1,7 @@
 // test_run.c - ranks that run in threads of their own, joined by messages: after some steps every parameter and state is
 // what the evaluator of all ranks has, and so is the loss; what happens when a rank is gone; and what ranks record.
 #include "diagnose/diagnose.h"
+#include "eval/ticks.h"
 #include "mailbox.h"
 #include "test.h"
 #include <math.h>
@@ -363,6 +364,28 @@ TEST(record_beside_computation) {
   const char *path = dir, *text = heddle_trace_ask(s, "replay", 1, &path, NULL, HEDDLE_JSON);
   CHECK(figure(text, "communications_alone") == 0 && figure(text, "operations_left_out") == 0);
   heddle_session_free(s);
+  remove_folder(dir);
+  arena_free(a);
+  ctx_free(c);
+}
+
+// Where the processor has no counter that can be used.
+TEST(record_by_the_clock_alone) {
+  char dir[1024];
+  folder_of(dir, sizeof dir, "clock");
+  ticks_choose();
+  const bool is = ticks_of_processor;
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  rank_job j[RANKS] = {{.model = "gpt2:layers=4,hidden=32,heads=4,vocab=64",
+                        .strategy = "dp=2 pp=2 mb=2",
+                        .optimizer = "adam",
+                        .load = {.batch = 8, .seq = 8, .loss = true}}};
+  ticks_of_processor = false;
+  record_all(j, 4, dir);
+  ticks_of_processor = is;
+  all_are_tied(c, a, dir, j->strategy, 4);
+  as_often_as_predicted(&j[0], dir);
   remove_folder(dir);
   arena_free(a);
   ctx_free(c);
