@@ -544,6 +544,7 @@ TEST(safetensors_of_others) {
       if (!ok) continue;
       const u32 two = k == 0;
       CHECK(f.n == 2 && !f.checked && !strcmp(f.item[two].name, "two") && !strcmp(f.item[!two].name, "one"));
+      for (u32 j = 0; j < 2; j++) CHECK((uintptr_t)f.item[j].x.data % sizeof(float) == 0);
       CHECK(!memcmp(f.item[two].x.data, v + two, 8) && !memcmp(f.item[!two].x.data, two ? v : v + 2, 4));
       safetensors_close(&f);
     }
