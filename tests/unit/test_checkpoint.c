@@ -193,6 +193,26 @@ TEST(checkpoint_says_where_it_was) {
   close_bed(&b);
 }
 
+// What a run says of itself when it saves is what it hears when it goes on.
+TEST(checkpoint_keeps_what_it_is_told) {
+  bed b = open_bed(NULL);
+  const heddle_checkpoint all[] = {
+      {.sample = 5, .seed = 18446744073709551615u, .shuffle = true, .plan = "dp=1 \"quoted\""},
+      {.sample = INT64_MAX, .seed = 0, .shuffle = false, .plan = NULL}};
+  for (u32 k = 0; k < COUNT_OF(all); k++) {
+    heddle_checkpoint at;
+    heddle_run_begin_at(b.r, 3 + k);
+    REQUIRE(heddle_run_save(b.r, b.dir, &all[k], 1));
+    heddle_tensors *t = heddle_tensors_initial(b.p, 2);
+    CHECK(heddle_tensors_resume(t, b.p, heddle_checkpoint_find(b.s, b.dir), &at));
+    CHECK(at.step == 3 + k && at.sample == all[k].sample && at.seed == all[k].seed &&
+          at.shuffle == all[k].shuffle);
+    CHECK_STR(at.plan, all[k].plan ? all[k].plan : "");
+    heddle_tensors_free(t);
+  }
+  close_bed(&b);
+}
+
 // One that has no checksums was not written by a run, or somebody has rewritten it.
 TEST(checkpoint_has_checksums) {
   bed b = open_bed(NULL);
