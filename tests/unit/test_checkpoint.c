@@ -213,6 +213,22 @@ TEST(checkpoint_keeps_what_it_is_told) {
   close_bed(&b);
 }
 
+// Its weights alone are for any optimizer.
+TEST(checkpoint_gives_weights_to_others) {
+  bed b = open_bed(NULL);
+  save_at(&b, 7, 0);
+  const heddle_plan_options o = {.train = true, .optimizer = {.name = "sgd"}};
+  heddle_program *m =
+      heddle_program_load(b.s, "mlp-xs:layers=2,hidden=16", &(heddle_load_options){.batch = 4, .loss = true});
+  heddle_program *p = heddle_plan_apply(heddle_plan_make(m, "dp=1", &o));
+  heddle_tensors *t = heddle_tensors_initial(p, 2);
+  heddle_checkpoint at;
+  CHECK(heddle_tensors_weights(t, p, path_of(&b, "step-000007.safetensors")));
+  CHECK(!heddle_tensors_resume(t, p, path_of(&b, "step-000007.safetensors"), &at));
+  said(&b, "the model has no 'h.0.w.m'");
+  close_bed(&b);
+}
+
 // One that has no checksums was not written by a run, or somebody has rewritten it.
 TEST(checkpoint_has_checksums) {
   bed b = open_bed(NULL);

@@ -646,6 +646,18 @@ TEST(data_are_sequences_and_the_next_tokens) {
   arena_free(a), ctx_free(c);
 }
 
+TEST(data_say_what_they_are) {
+  heddle_session *s = heddle_session_new();
+  const job lm = {.model = gpt};
+  heddle_data *d =
+      heddle_data_open(loaded(s, &lm), tokens_file(), &(heddle_data_options){.shuffle = true, .seed = 4});
+  const char *about = heddle_data_about(d);
+  CHECK_MSG(about && strstr(about, "112 sequences of 8 tokens in ") &&
+                strstr(about, ", labels are the next of tokens, shuffled by seed 4"),
+            "%s", about ? about : "none");
+  heddle_session_free(s);
+}
+
 TEST(data_that_do_not_fit_are_told) {
   heddle_session *s = heddle_session_new();
   const job bert = {.model = "bert-large:layers=1,hidden=32,heads=2,vocab=64"}, lm = {.model = gpt};
