@@ -170,11 +170,18 @@ static safetensors_out *begin_file(heddle_run *r, arena *a, const char *path, co
   return safetensors_begin(r->p->p->c, a, path, e, n, note, COUNT_OF(note));
 }
 
-static bool step_of(const char *name, u64 *step) {
-  char *stop;
-  if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9') return false;
-  *step = strtoull(name + 5, &stop, 10);
-  return !strcmp(stop, ".safetensors");
+static const char *name_of_step(arena *a, u64 step) {
+  return arena_printf(a, "step-%06llu.safetensors", (unsigned long long)step);
+}
+
+// Only names that a save gives: `step-7.safetensors` is somebody's own.
+static bool step_of(arena *a, const char *name, u64 *step) {
+  if (strncmp(name, "step-", 5) != 0) return false;
+  arena_mark_t mark = arena_mark(a);
+  *step = strtoull(name + 5, NULL, 10);
+  const bool is = !strcmp(name, name_of_step(a, *step));
+  arena_release(a, mark);
+  return is;
 }
 
 static int descending(const void *x, const void *y) {
@@ -190,7 +197,7 @@ static void tidy(const char *folder, u32 keep, u64 saved) {
   DIR *dir = opendir(folder);
   for (struct dirent *e; dir && (e = readdir(dir));) {
     const size_t n = strlen(e->d_name);
-    if (step_of(e->d_name, &step)) {
+    if (step_of(a, e->d_name, &step)) {
       if (step <= saved) *vec_push(a, &steps) = step;
     } else if (!strncmp(e->d_name, "step-", 5) && n > 4 && !strcmp(e->d_name + n - 4, ".tmp"))
       unlink(arena_printf(a, "%s/%s", folder, e->d_name));
@@ -198,7 +205,7 @@ static void tidy(const char *folder, u32 keep, u64 saved) {
   if (dir) closedir(dir);
   if (steps.n) qsort(steps.v, steps.n, sizeof *steps.v, descending);
   for (u32 k = keep; keep && k < steps.n; k++)
-    unlink(arena_printf(a, "%s/step-%06llu.safetensors", folder, (unsigned long long)steps.v[k]));
+    unlink(arena_printf(a, "%s/%s", folder, name_of_step(a, steps.v[k])));
   arena_free(a);
 }
 
@@ -206,7 +213,7 @@ static void tidy(const char *folder, u32 keep, u64 saved) {
 static bool save(heddle_run *r, const char *folder, const heddle_checkpoint *at, u32 keep) {
   arena *a = arena_new(), *one = arena_new();
   const bool writes = eval_rank_self(r->r) == 0;
-  const char *path = arena_printf(a, "%s/step-%06llu.safetensors", folder, (unsigned long long)r->steps);
+  const char *path = arena_printf(a, "%s/%s", folder, name_of_step(a, r->steps));
   r->phase = HEDDLE_SAVING;
   u32 *order = NEWN(a, u32, r->nparams + 1), nweights = 0;
   const u32 n = in_order(r, order, &nweights);
@@ -288,7 +295,7 @@ const char *checkpoint_newest(arena *a, const char *folder) {
   const char *found = NULL;
   DIR *dir = opendir(folder);
   for (struct dirent *e; dir && (e = readdir(dir));)
-    if (step_of(e->d_name, &step) && (!found || step > best))
+    if (step_of(a, e->d_name, &step) && (!found || step > best))
       best = step, found = arena_printf(a, "%s/%s", folder, e->d_name);
   if (dir) closedir(dir);
   return found;

@@ -315,17 +315,17 @@ static i64 sample_at(const dataset *d, i64 number) {
 }
 
 // Negative labels are the model's to judge: some are to be ignored. Those that are the next token are tokens.
-static bool below(const dataset *d, u32 k, const void *row, dtype t, i64 at) {
+static bool below(const dataset *d, u32 k, const void *from, i64 at, i64 n) {
   const source *s = &d->of[k];
   const bool negative = main_of(d)->params.v[k].r == ROLE_LABEL && !s->shift;
-  for (i64 j = 0; s->bound && j < s->row; j++) {
+  for (i64 j = 0; s->bound && j < n; j++) {
     i64 v;
-    ker_load_i64(&v, t, (const char *)row + (size_t)j * dtype_bytes(t), 1);
+    ker_load_i64(&v, s->t, (const char *)from + (size_t)j * dtype_bytes(s->t), 1);
     if (v < s->bound && (v >= 0 || negative)) continue;
     diag(d->c, E_DATA, loc_node(d->c, sym_of(d->c, s->path), sym_of(d->c, name_of(d, k)), (sym){0}),
          "element %lld is %lld; the model takes indices from 0 to %lld", (long long)(at + j), (long long)v,
          (long long)s->bound - 1);
-    if (v >= 0) diag_hint(d->c, "--vocab %lld, if the tokens are right", (long long)v + 1);
+    if (v >= 0 && s->rows) diag_hint(d->c, "--vocab %lld, if the tokens are right", (long long)v + 1);
     return false;
   }
   return true;
@@ -335,6 +335,7 @@ bool dataset_read(const dataset *d, u32 k, i64 first, const u8 *row, void *to) {
   const source *s = &d->of[k];
   const dtype t = eval_param_shape(d->p, k).t;
   if (!s->rows) {
+    if (!below(d, k, s->elem, 0, s->total)) return false;
     ker_convert(to, t, s->elem, s->t, s->total);
     return true;
   }
@@ -342,7 +343,7 @@ bool dataset_read(const dataset *d, u32 k, i64 first, const u8 *row, void *to) {
     if (row && !row[b]) continue;
     const i64 at = sample_at(d, first + b) * s->stride + s->shift;
     const u8 *from = s->elem + (size_t)at * dtype_bytes(s->t);
-    if (!below(d, k, from, s->t, at)) return false;
+    if (!below(d, k, from, at, s->row)) return false;
     ker_convert((char *)to + (size_t)(b * s->row) * dtype_bytes(t), t, from, s->t, s->row);
   }
   return true;

@@ -111,6 +111,7 @@ static bool receive_among(void *arg, u32 from, void *data, i64 bytes) {
 // What this process sees of every communication of a step: from the end of the instruction before it to its own, in v. Sends
 // follow each other, and from the end of the first send back to the last one's is one figure.
 typedef struct {
+  const profile_job *j;
   opcode op;
   u32 n;
   u64 last_ns;
@@ -119,12 +120,12 @@ typedef struct {
 static void note(void *arg, const func_info *f, const instr *i, group g) {
   (void)f, (void)g;
   watching *w = arg;
-  const u64 now = clock_ns();
+  const u64 now = now_ns(w->j);
   if (i->op == w->op && w->op != OP_send)
     w->v[w->n++] = (double)(now - w->last_ns);
   else if (i->op == OP_send && ++w->n > 2)
     w->v[0] += (double)(now - w->last_ns);
-  w->last_ns = clock_ns();
+  w->last_ns = now_ns(w->j);
 }
 
 static u32 times_for(const cost_event *e) { return (u32)MIN(MAX(MOST_BYTES / MAX(e->size, 1), 1), TIMES); }
@@ -133,15 +134,15 @@ static u32 figures_of(const cost_event *e) { return e->op == OP_send ? 1 : times
 // Repeats, `each` figures of each in v, which has room for one more that does not count; how many. All processes of the job take part in the barriers.
 static u32 repeat(const profile_job *j, ctx *c, eval_rank *r, const u32 *next, watching *w, u32 each,
                   double off_ns, double *v) {
-  const u64 begin = clock_ns();
+  const u64 begin = now_ns(j);
   u32 n = 0;
   for (u32 k = 0;; k++) {
-    bool go = n < LEAST || (r && n < MOST && clock_ns() - begin < LONG_NS &&
+    bool go = n < LEAST || (r && n < MOST && now_ns(j) - begin < LONG_NS &&
                             profile_off(v, n * each) > MAX(off_ns, PART * profile_median(v, n * each)));
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
     if (!go) return n;
     w->n = 0, w->v = v + (size_t)(k < WARM ? MOST : n) * each, w->v[0] = 0;
-    w->last_ns = clock_ns();
+    w->last_ns = now_ns(j);
     if (r && !eval_rank_step(r, next)) return 0;
     n += k >= WARM;
   }
@@ -166,7 +167,7 @@ bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at
   arena *a = arena_new();
   const u32 each = figures_of(e), nin = e->op == OP_send ? 1 : 2;
   prog *p = comm_program(c, a, e, n, times_for(e) + (e->op == OP_send), at);
-  watching w = {.op = e->op};
+  watching w = {.j = j, .op = e->op};
   among x = {j, members};
   u32 own = 0, next[3] = {0};
   while (own < n && members[own] != j->link.rank) own++;

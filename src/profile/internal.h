@@ -4,6 +4,8 @@
 #include "profile/profile.h"
 #include "machine/machine.h"
 
+static inline u64 now_ns(const profile_job *j) { return j->now_ns ? j->now_ns() : clock_ns(); }
+
 // ---- together (together.c) --------------------------------------------------------------------------------
 // *go where any of the processes 0..n-1 says so: a collective call, which is also a barrier. False: a process is gone.
 bool together(const profile_job *j, u32 n, bool *go);

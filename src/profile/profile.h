@@ -15,7 +15,8 @@ enum { PROFILE_SEND_RANKS = 2, PROFILE_GROUP_RANKS = 8 }; // at most so many mea
 typedef struct {
   eval_link link; // joins the processes; rank: of this one
   u32 nprocs;
-  int threads; // that a process computes with
+  int threads;         // that a process computes with
+  u64 (*now_ns)(void); // what events are timed by; NULL: clock_ns
 } profile_job;
 
 // ---- repeats (repeats.c) --------------------------------------------------------------------------------

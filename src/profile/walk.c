@@ -18,6 +18,7 @@ typedef struct {
   u32 n;
 } tally;
 typedef struct {
+  const profile_job *j;
   profile_events *x;
   u32 rank;      // of the program
   hmap known;    // (instruction, group) -> what it is
@@ -59,7 +60,7 @@ static void charge(walk *w, u32 event, double ns, u32 n) {
 
 static void done(void *arg, const func_info *f, const instr *i, group g) {
   walk *w = arg;
-  const double ns = (double)(clock_ns() - w->last_ns);
+  const double ns = (double)(now_ns(w->j) - w->last_ns);
   const u32 what = what_is(w, f, i, g);
   if (what == WALK_NOTHING)
     w->behind += ns;
@@ -70,7 +71,7 @@ static void done(void *arg, const func_info *f, const instr *i, group g) {
     charge(w, w->latest, ns + w->behind, 1);
     w->behind = 0;
   }
-  w->last_ns = clock_ns();
+  w->last_ns = now_ns(w->j);
 }
 
 // Nobody is at the other end: what was sent last comes back, so that numbers are of the size that they have in a step; where not all
@@ -127,9 +128,9 @@ static bool receive_echo(void *arg, u32 from, void *data, i64 bytes) {
 
 static bool step(walk *w, eval_rank *r, const u32 *next) {
   for (u32 k = 0; k < w->of.n; k++) w->of.v[k] = (tally){0};
-  w->behind = 0, w->latest = 0, w->last_ns = clock_ns();
+  w->behind = 0, w->latest = 0, w->last_ns = now_ns(w->j);
   if (!eval_rank_step(r, next)) return false;
-  charge(w, w->latest, w->behind + (double)(clock_ns() - w->last_ns), 0);
+  charge(w, w->latest, w->behind + (double)(now_ns(w->j) - w->last_ns), 0);
   return true;
 }
 
@@ -137,11 +138,11 @@ static bool step(walk *w, eval_rank *r, const u32 *next) {
 // 0 and a diagnostic.
 static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32 *next, const bool *wanted,
                   double *v, u32 *count, u32 nevents, double *step_ns) {
-  const u64 begin = clock_ns();
+  const u64 begin = now_ns(j);
   double whole[WALK_MOST] = {0}, asked[WALK_MOST] = {0}; // of a step: all events, and those that are wanted
   u32 n = 0;
   for (u32 k = 0;; k++) {
-    bool go = n < LEAST || (n < WALK_MOST && clock_ns() - begin < LONG_NS &&
+    bool go = n < LEAST || (n < WALK_MOST && now_ns(j) - begin < LONG_NS &&
                             profile_off(asked, n) > PART * profile_median(whole, n));
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
     if (!go) return *step_ns = profile_median(whole, n), n;
@@ -163,7 +164,7 @@ bool walk_rank(const profile_job *j, ctx *c, profile_events *x, u32 rank, const 
   arena *a = arena_new();
   eval_array *in = NEWN(a, eval_array, nin + 1);
   u32 *next = ZNEWN(a, u32, nin + 1), *count = ZNEWN(a, u32, nevents + 1);
-  walk w = {.x = x, .rank = rank};
+  walk w = {.j = j, .x = x, .rank = rank};
   echo heard = {.zeros = !moves_one_type(p)};
   const eval_link nowhere = {.rank = rank, .arg = &heard, .send = send_nowhere, .receive = receive_echo};
   for (size_t k = 0; k < (size_t)nevents * WALK_MOST; k++) v[k] = NAN;

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { RANKS = 4 };
+enum { RANKS = 4, SEATS = 12 }; // that a test runs; that a post has room for
 
 typedef struct message message;
 struct message {
@@ -17,9 +17,9 @@ struct message {
 typedef struct {
   pthread_mutex_t lock;
   pthread_cond_t came;
-  message *first[RANKS][RANKS], *last[RANKS][RANKS]; // [from][to]
-  uint64_t bytes[RANKS];                             // sent by rank
-  bool gone[RANKS];
+  message *first[SEATS][SEATS], *last[SEATS][SEATS]; // [from][to]
+  uint64_t bytes[SEATS];                             // sent by rank
+  bool gone[SEATS];
 } post;
 typedef struct {
   post *p;
@@ -63,8 +63,8 @@ static inline void leave(post *p, u32 rank) {
 }
 
 static inline void post_free(post *p) {
-  for (u32 a = 0; a < RANKS; a++)
-    for (u32 b = 0; b < RANKS; b++)
+  for (u32 a = 0; a < SEATS; a++)
+    for (u32 b = 0; b < SEATS; b++)
       for (message *m = p->first[a][b], *next; m; m = next) next = m->next, free(m);
 }
 #endif

@@ -79,10 +79,35 @@ TEST(events_repeats) {
   CHECK_EQ_I64(profile_settle(one, 1).count, 1);
 }
 
+// What is more than five times the median distance above the median is left out; on a coarse clock, more than 2 %. Nothing below.
+TEST(events_outliers) {
+  double at[] = {9, 10, 11, 10, 9, 11, 15}, over[] = {9, 10, 11, 10, 9, 11, 15.1},
+         low[] = {9, 10, 11, 10, 9, 11, 1};
+  CHECK_EQ_I64(profile_settle(at, 7).count, 7);
+  CHECK_EQ_I64(profile_settle(over, 7).count, 6);
+  CHECK_EQ_I64(profile_settle(low, 7).count, 7);
+  double near[] = {100, 100, 100, 102}, far[] = {100, 100, 100, 102.1};
+  CHECK_EQ_I64(profile_settle(near, 4).count, 4);
+  CHECK_EQ_I64(profile_settle(far, 4).count, 3);
+}
+
+// Two repeats in three lie within the spread, and the median of n is off by a root of n less.
+TEST(events_spread) {
+  double v[10], shuffled[10];
+  for (u32 k = 0; k < 10; k++) v[k] = 100 + (k % 2 ? 1 : -1) * (double)(k / 2 + 1) / 2; // 99.5, 100.5, 99, ..
+  for (u32 k = 0; k < 10; k++) shuffled[k] = v[k * 7 % 10];
+  CHECK_CLOSE(profile_median(shuffled, 10), 100, 0);
+  CHECK_CLOSE(profile_off(shuffled, 10), 2 / sqrt(10), 1e-12);
+  CHECK_CLOSE(shuffled[1], v[7], 0);                             // they stay as they are
+  CHECK_CLOSE(profile_settle(shuffled, 10).spread, 0.02, 1e-12); // 7 of 10
+}
+
 TEST(events_ring) {
   CHECK_CLOSE(profile_ring(OP_all_reduce, 8, 64), (2 * 63.0 / 64) / (2 * 7.0 / 8), 1e-12);
   CHECK_CLOSE(profile_ring(OP_all_gather, 2, 1024), (1023.0 / 1024) / 0.5, 1e-12);
   CHECK_CLOSE(profile_ring(OP_send, 2, 2), 1, 0);
+  CHECK_CLOSE(profile_ring(OP_exchange, 2, 16), 1, 0);
+  CHECK_CLOSE(profile_ring(OP_halo_exchange, 8, 64), 1, 0);
 }
 
 // ---- the database -------------------------------------------------------------------------------------------
@@ -222,6 +247,44 @@ TEST(events_of_programs_read_back) {
   }
 }
 
+// The keys of the events of one operator, in order.
+static const char *keys_of(const char *text, const char *spec, const char *op, arena *a) {
+  ctx *c = ctx_new();
+  prog *p = ir_parse(c, sym_of(c, "program"), text, strlen(text));
+  machine *m = machine_load(c, a, spec);
+  profile_events x;
+  strbuf b = {.a = a};
+  CHECK_MSG(p && m, "%s", diag_render(c, a));
+  REQUIRE(p && m && profile_events_of(&x, c, a, p, m));
+  for (u32 k = 0; k < x.v.n; k++)
+    if (!strcmp(op_row_of(x.v.v[k].e.op)->name, op)) sb_fmt(&b, "%s%s", b.n ? "; " : "", x.v.v[k].key);
+  prog_free(p);
+  ctx_free(c);
+  return sb_str(&b);
+}
+
+// One instruction is as many events as its members differ: in their place, their device, or what they hold.
+TEST(events_of_members_that_differ) {
+  arena *a = arena_new();
+  static const char pairs[] = "mesh @m [x=3, y=2]\nmain @f on @m(%w: f32[8{y},8] weight) -> (f32[8,8]) {\n"
+                              "  %r = all_gather %w over y : f32[8,8]\n  return %r\n}\n";
+  CHECK_STR(
+      keys_of(pairs, "2x3 cpu-core ib=10Gb/s", "all_gather", a),
+      "all_gather f32 256 B among 2 on 1 node, 2 each; all_gather f32 256 B among 2 on 2 nodes, 1 each");
+  CHECK_STR(keys_of(pairs, "1x6 cpu-core", "all_gather", a),
+            "all_gather f32 256 B among 2 on 1 node, 2 each");
+  static const char both[] = "mesh @m [x=2]\nmain @f on @m(%w: f32[8,8] weight) -> (f32[8,8]) {\n"
+                             "  %r = relu %w : f32[8,8]\n  return %r\n}\n";
+  CHECK_STR(keys_of(both, "1x1 v100 + 1x1 t4 ib=100Gb/s", "relu", a),
+            "relu f32[8,8] -> f32[8,8] on v100; relu f32[8,8] -> f32[8,8] on t4");
+  static const char shares[] =
+      "mesh @m [x=2]\nmain @f on @m(%w: f32[8{x:0-6|6-8},8] weight) -> (f32[8{x:0-6|6-8},8]) {\n"
+      "  %r = relu %w : f32[8{x:0-6|6-8},8]\n  return %r\n}\n";
+  CHECK_STR(keys_of(shares, "1x2 v100", "relu", a),
+            "relu f32[6,8] -> f32[6,8] on v100; relu f32[2,8] -> f32[2,8] on v100");
+  arena_free(a);
+}
+
 static bool measure(bed *b, const prog *const *p, u32 n, const char *path, const char *versions,
                     profile_report *r) {
   const profile_job alone = {.nprocs = 1};
@@ -269,6 +332,9 @@ TEST(events_are_prices) {
   const i64 planned = cost_comm(plain, OP_all_reduce, 1024, (u32[]){0, 1}, 2, DT_F32);
   REQUIRE(machine_events_read(b.m, b.a, path));
   CHECK(machine_profile_hash(b.m) != before);
+  profile_events again; // what a program has is not what was measured of it
+  REQUIRE(profile_events_of(&again, b.c, b.a, b.p, b.m) && again.v.n == x.v.n);
+  for (u32 i = 0; i < x.v.n; i++) CHECK_STR(again.v.v[i].key, x.v.v[i].key);
   cost_model *k = cost_model_new(b.c, b.a, b.m, NULL);
   CHECK(!cost_rises(k) && cost_splits(k, 0) == 0);
   CHECK_EQ_I64(cost_comm(k, OP_all_reduce, 1024, (u32[]){0, 1}, 2, DT_F32), planned);
@@ -301,7 +367,7 @@ TEST(events_add_up_to_the_step) {
 TEST(events_comm_programs) {
   static const opcode ops[] = {OP_all_reduce, OP_reduce_scatter, OP_all_gather, OP_all_to_all,
                                OP_broadcast,  OP_reduce,         OP_gather_to,  OP_scatter_from,
-                               OP_permute,    OP_halo_exchange,  OP_send};
+                               OP_permute,    OP_halo_exchange,  OP_exchange,   OP_send};
   ctx *c = ctx_new();
   arena *a = ctx_arena(c);
   for (u32 k = 0; k < COUNT_OF(ops); k++)
@@ -325,6 +391,33 @@ TEST(events_comm_programs) {
       CHECK_MSG(size == e.size, "%s among %u: %lld", op_row_of(ops[k])->name, n, (long long)size);
       prog_free(p);
     }
+  ctx_free(c);
+}
+
+// Where members do not divide the elements, or are more than them, it is of as many bytes and what fills the last part.
+TEST(events_comm_programs_of_few_bytes) {
+  static const opcode ops[] = {OP_all_reduce, OP_reduce_scatter, OP_all_gather, OP_all_to_all,   OP_broadcast,
+                               OP_exchange,   OP_gather_to,      OP_permute,    OP_halo_exchange};
+  static const i64 elems[] = {1, 7};
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  machine *m = machine_load(c, a, "1x8 cpu-core");
+  for (u32 k = 0; k < COUNT_OF(ops); k++)
+    for (u32 n = 2; n <= 5; n++)
+      for (u32 j = 0; j < COUNT_OF(elems); j++) {
+        const cost_event e = {.op = ops[k], .t = DT_F32, .size = 4 * elems[j]};
+        prog *p = comm_program(c, a, &e, n, 1, (split_at){1, 1});
+        profile_events x;
+        eval_array in[2], out;
+        i64 size = -1;
+        REQUIRE(m && p && profile_events_of(&x, c, a, p, m) && eval_random(p, 1, in, 2, a));
+        CHECK(eval_run(p, &(eval_opts){0}, in, 2, &out, 1, a));
+        for (u32 i = 0; i < x.v.n; i++)
+          if (x.v.v[i].e.op == ops[k]) size = x.v.v[i].e.size;
+        CHECK_MSG(size >= e.size && size < e.size + 4 * n, "%s of %lld B among %u: %lld",
+                  op_row_of(ops[k])->name, (long long)e.size, n, (long long)size);
+        prog_free(p);
+      }
   ctx_free(c);
 }
 
@@ -404,6 +497,12 @@ TEST(events_imported) {
   sim_result s;
   REQUIRE(sim_run(b.c, b.a, b.p, k, &(sim_opts){.mode = SIM_FOLDED, .critical = true}, &s));
   CHECK_EQ_I64(s.spread_known_ps, s.makespan_ps);
+  // One that failed is no time.
+  const char *failed = arena_printf(b.a,
+                                    "{\"key\": \"relu f32[1] -> f32[1] on cpu-core\", \"machine\": \"%s\", "
+                                    "\"versions\": \"torch 1\", \"failed\": \"out of memory\"}\n",
+                                    name);
+  CHECK(import_text(&b, failed, path, &r) && r.nfailed == 1 && !r.nmeasured);
   // One wrong line, the last, and nothing is written.
   const char *wrong = arena_printf(
       b.a,

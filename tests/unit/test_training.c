@@ -418,6 +418,46 @@ TEST(adam_counts_the_updates_of_a_step_and_of_a_checkpoint) {
   heddle_session_free(other.s), heddle_session_free(s);
 }
 
+// One of a version that counted steps alone: its states have had that many updates, however many a step has now.
+TEST(adam_counts_the_steps_of_an_older_checkpoint) {
+  char dir[512], again[512];
+  snprintf(dir, sizeof dir, "%s", in_folder("steps")),
+      snprintf(again, sizeof again, "%s", in_folder("again"));
+  job j = {.model = "mlp-xs:layers=2,hidden=6",
+           .strategy = "pp=2 mb=4 schedule=pipedream-2bw",
+           .optimizer = "adam",
+           .ranks = 2,
+           .steps = 3,
+           .save = dir};
+  runner w;
+  safetensors f;
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  REQUIRE(run_job(&j, &w));
+  heddle_session_free(w.s);
+  REQUIRE(safetensors_open(c, a, step_file(dir, 3), &f));
+  CHECK_STR(safetensors_find(&f, "heddle.updates"), "6");
+  safetensors_entry *e = NEWN(a, safetensors_entry, f.n);
+  safetensors_note note[16];
+  u32 n = 0;
+  for (u32 k = 0; k < f.n; k++) e[k] = (safetensors_entry){f.item[k].name, f.item[k].x.s};
+  for (u32 k = 0; k < f.nnotes && n < COUNT_OF(note); k++)
+    if (strcmp(f.note[k].key, "heddle.updates") && strcmp(f.note[k].key, "heddle.crc32"))
+      note[n++] = f.note[k];
+  safetensors_out *o = safetensors_begin(c, a, in_folder("older.safetensors"), e, f.n, note, n);
+  REQUIRE(o);
+  for (u32 k = 0; k < f.n; k++) safetensors_put(o, f.item[k].x.data);
+  REQUIRE(safetensors_end(o));
+  safetensors_close(&f);
+  j.resume = in_folder("older.safetensors"), j.steps = 0, j.save = again;
+  REQUIRE(run_job(&j, &w));
+  heddle_session_free(w.s);
+  REQUIRE(safetensors_open(c, a, step_file(again, 3), &f));
+  CHECK_STR(safetensors_find(&f, "heddle.updates"), "3");
+  safetensors_close(&f);
+  arena_free(a), ctx_free(c);
+}
+
 // ---- safetensors -----------------------------------------------------------------------------------------------
 static bool opens(const void *data, size_t n, bool *diagnosed) {
   put_file("damaged.safetensors", data, n);
@@ -453,6 +493,104 @@ TEST(safetensors_tells_damage) {
     CHECK_MSG(!opens(copy, f.size, &told), "bit %zu of byte %zu", k % 8, k);
   }
   free(copy), file_unmap(&f), ctx_free(c);
+}
+
+// Of other programs: the header's order is not that of the elements, and they lie at any byte.
+static bool opens_text(const char *header, const void *data, size_t ndata, arena *a, safetensors *f,
+                       char *why, size_t nwhy) {
+  const size_t n = strlen(header);
+  char *file = arena_zalloc(a, 8 + n + ndata);
+  for (u32 k = 0; k < 8; k++) file[k] = (char)(n >> 8 * k & 255);
+  memcpy(file + 8, header, n), memcpy(file + 8 + n, data, ndata);
+  put_file("other.safetensors", file, 8 + n + ndata);
+  ctx *c = ctx_new();
+  const bool ok = safetensors_open(c, a, in_folder("other.safetensors"), f);
+  snprintf(why, nwhy, "%s", diag_render(c, a));
+  CHECK(ok == !diag_errors(c));
+  ctx_free(c);
+  return ok;
+}
+
+TEST(safetensors_of_others) {
+  static const float v[3] = {1.5f, -2, 3};
+  static const struct {
+    const char *first, *second, *why; // offsets; why: NULL, it opens
+  } cases[] = {
+      {"4,12", "0,4", NULL},
+      {"0,8", "8,12", NULL},
+      {"4,16", "0,4", "the file is cut off: elements end at byte 16, and 12 bytes are there"},
+      {"12,20", "0,4", "the file is cut off: elements end at byte 20, and 12 bytes are there"},
+      {"4,12", "4,8", "elements overlap, or leave a gap before this tensor"},
+      {"4,12", "8,12", "elements overlap, or leave a gap before this tensor"},
+      {"0,8", "0,4", "elements overlap, or leave a gap before this tensor"},
+      {"4,8", "0,4", "2 elements take 8 bytes; data_offsets have 4"},
+      {"12,4", "0,4", "data_offsets of a tensor cannot be read"},
+      {"-8,0", "0,4", "data_offsets of a tensor cannot be read"},
+      {"4,12.5", "0,4", "data_offsets of a tensor cannot be read"},
+      {"4,1e300", "0,4", "data_offsets of a tensor cannot be read"},
+  };
+  char why[1024];
+  safetensors f;
+  arena *a = arena_new();
+  for (u32 k = 0; k < COUNT_OF(cases); k++)
+    for (u32 pad = 0; pad < 4; pad++) { // spaces: so that the elements begin at every byte of a word
+      const char *header = arena_printf(a,
+                                        "{\"two\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[%s]},"
+                                        "\"one\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[%s]}}%*s",
+                                        cases[k].first, cases[k].second, (int)pad, "");
+      const bool ok = opens_text(header, v, sizeof v, a, &f, why, sizeof why);
+      CHECK_MSG(cases[k].why ? !ok && strstr(why, cases[k].why) : ok, "%s %s: %s", cases[k].first,
+                cases[k].second, why);
+      if (!ok) continue;
+      const u32 two = k == 0;
+      CHECK(f.n == 2 && !f.checked && !strcmp(f.item[two].name, "two") && !strcmp(f.item[!two].name, "one"));
+      for (u32 j = 0; j < 2; j++) CHECK((uintptr_t)f.item[j].x.data % sizeof(float) == 0);
+      CHECK(!memcmp(f.item[two].x.data, v + two, 8) && !memcmp(f.item[!two].x.data, two ? v : v + 2, 4));
+      safetensors_close(&f);
+    }
+  const char *one = "{\"one\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}} ";
+  CHECK(!opens_text(one, v, 8, a, &f, why, sizeof why) &&
+        strstr(why, "elements of tensors take 4 bytes; behind the header are 8"));
+  arena_free(a);
+}
+
+// What is written is read: any names, types and shapes; and the first element lies where any type and any vector may.
+TEST(safetensors_reads_back) {
+  static const dtype types[] = {DT_F64, DT_F32, DT_F16, DT_BF16, DT_I64, DT_I32, DT_I16,
+                                DT_I8,  DT_U64, DT_U32, DT_U16,  DT_U8,  DT_BOOL};
+  ctx *c = ctx_new();
+  put_file("any.safetensors", "", 0);
+  u64 state = 3;
+  for (u32 turn = 0; turn < 60; turn++) {
+    arena *a = arena_new();
+    eval_named item[8];
+    const u32 n = (u32)(rng_next(&state) % (COUNT_OF(item) + 1));
+    for (u32 k = 0; k < n; k++) {
+      shape s = {.t = types[rng_next(&state) % COUNT_OF(types)], .nd = (u32)(rng_next(&state) % 4)};
+      for (u32 d = 0; d < s.nd; d++) s.dim[d] = (i64)(rng_next(&state) % 5);
+      u8 *data = arena_alloc(a, (size_t)shape_bytes(&s) + 1);
+      for (i64 i = 0; i < shape_bytes(&s); i++) data[i] = (u8)rng_next(&state);
+      item[k] = (eval_named){arena_printf(a, "%u/%*s\"\\%%\n\xc3\xa9", k, (int)(rng_next(&state) % 70), ""),
+                             {s, data}};
+    }
+    safetensors f;
+    REQUIRE(safetensors_write(c, in_folder("any.safetensors"), item, n));
+    REQUIRE(safetensors_open(c, a, in_folder("any.safetensors"), &f));
+    CHECK(f.checked && f.n == n);
+    const u8 *end = f.f.data + f.f.size;
+    for (u32 k = n; k-- > 0;) end -= shape_bytes(&item[k].x.s);
+    CHECK((end - f.f.data) % 64 == 0);
+    for (u32 k = 0; k < n && k < f.n; k++) {
+      const shape *s = &item[k].x.s, *got = &f.item[k].x.s;
+      CHECK_STR(f.item[k].name, item[k].name);
+      CHECK(got->t == s->t && got->nd == s->nd && !memcmp(got->dim, s->dim, sizeof(i64) * s->nd));
+      CHECK(!memcmp(f.item[k].x.data, item[k].x.data, (size_t)shape_bytes(s)));
+    }
+    safetensors_close(&f);
+    arena_free(a);
+  }
+  CHECK(!diag_errors(c));
+  ctx_free(c);
 }
 
 // ---- data ------------------------------------------------------------------------------------------------------
@@ -506,6 +644,18 @@ TEST(data_are_sequences_and_the_next_tokens) {
   dataset_close(d);
   prog_free(p);
   arena_free(a), ctx_free(c);
+}
+
+TEST(data_say_what_they_are) {
+  heddle_session *s = heddle_session_new();
+  const job lm = {.model = gpt};
+  heddle_data *d =
+      heddle_data_open(loaded(s, &lm), tokens_file(), &(heddle_data_options){.shuffle = true, .seed = 4});
+  const char *about = heddle_data_about(d);
+  CHECK_MSG(about && strstr(about, "112 sequences of 8 tokens in ") &&
+                strstr(about, ", labels are the next of tokens, shuffled by seed 4"),
+            "%s", about ? about : "none");
+  heddle_session_free(s);
 }
 
 TEST(data_that_do_not_fit_are_told) {

@@ -337,6 +337,20 @@ error[E0514]: summands that are sent one by one cannot be exported
   --> gpt2: layer/attention
   hint: materialise=intra sums by collectives
 [1]
+## The old weight is read after its update: the new one takes its place at the end.
+$ printf 'mesh @m [x=2]\nmain @f on @m(%%x: f32[8{x},8], %%g: f32[8,8], %%w: f32[8,8] weight) -> (f32[8{x},8], f32[8,8]) {\n  %%w.new = sgd %%w, %%g {lr=0.125} update : f32[8,8]\n  %%y = matmul %%x, %%w : f32[8{x},8]\n  return %%y, %%w.new\n}\n' >late.heddle; heddle export late.heddle | sed -n '/^def step_0/,/return/p'
+def step_0(w, data):
+    """One step of ranks 0 to 1."""
+    w_new = sgd(w["w"], data["g"], 0.125, 0.0)
+    y = data["x"] @ w["w"]
+    w["w"] = w_new
+    return {"y": y}
+## Of an axis that counts from the end the ranks' parts are named.
+$ printf 'mesh @m [x=2]\nmain @f on @m(%%i: i64[4]) -> (f32[4,8{x}]) {\n  %%y = one_hot %%i {size=8, dtype=f32} : f32[4,8{x}]\n  return %%y\n}\n' >hot.heddle; heddle export hot.heddle | sed -n '/^def step_0/,/return/p'
+def step_0(w, data):
+    """One step of ranks 0 to 1."""
+    y = one_hot_part(data["i"], 8, -1, f32, [(X.at, 2, 4)])
+    return {"y": y}
 ## A weight of the first and the last stage: its gradients are summed by these two of four alone.
 $ heddle export gpt2:layers=4,hidden=16,heads=2,vocab=32 --batch 8 --seq 8 --train --strategy 'pp=4 mb=8 schedule=pipedream' | grep -e '= Axes(' -e 'all_reduce(d_wte'
 PP_0_3 = Axes(MESH, "pp", pp=(0, 3))

@@ -224,6 +224,18 @@ error[E0117]: source must be measured or scaled; got guessed
    2 | ...0, gloo, threads 1", "median_ps": 1028877, "spread": 0.009145, "count": 47, "source": "guessed"}
      |                                                                                          ^
 [1]
+$ head -n 2 examples/profiles/mlp-torch.jsonl | sed '2s/"measured"/"fitted"/' >x; heddle profile --import x -o none.db
+error[E0117]: source must be measured or scaled; got fitted
+  --> x:2:191
+   2 | ...a0, gloo, threads 1", "median_ps": 1028877, "spread": 0.009145, "count": 47, "source": "fitted"}
+     |                                                                                           ^
+[1]
+$ head -n 2 examples/profiles/mlp-torch.jsonl | sed '2s/"median_ps": [0-9]*/"median_ps": 1.5/' >x; heddle profile --import x -o none.db
+error[E0117]: median_ps must be whole picoseconds, 0 or more; got 1.5
+  --> x:2:139
+   2 | ..."torch 1.13.0a0, gloo, threads 1", "median_ps": 1.5, "spread": 0.009145, "count": 47, "source": ...
+     |                                                    ^
+[1]
 $ head -n 2 examples/profiles/mlp-torch.jsonl | sed '2s/"spread": [0-9.]*/"spread": -1/' >x; heddle profile --import x -o none.db
 error[E0117]: spread must be 0 or more, and below 1000000; got -1
   --> x:2:158
