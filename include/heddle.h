@@ -629,10 +629,11 @@ typedef struct {
 } heddle_where;
 void heddle_run_where(const heddle_run *r, heddle_where *out);
 typedef enum {
-  HEDDLE_DIED,   // the process of `rank` ended without a word
-  HEDDLE_SILENT, // nothing came from it for `seconds`
-  HEDDLE_STUCK,  // `rank` waits for a rank that waits ..., and none of them got on for `seconds`
-  HEDDLE_SENDING // `rank` has been sending one message for `seconds`, which is to take no time
+  HEDDLE_DIED,      // the process of `rank` ended without a word
+  HEDDLE_SILENT,    // nothing came from it for `seconds`
+  HEDDLE_STUCK,     // `rank` waits for a rank that waits ..., and none of them got on for `seconds`
+  HEDDLE_SENDING,   // `rank` has been sending one message for `seconds`, which is to take no time
+  HEDDLE_TERMINATED // SIGTERM has ended `rank`, not from its launcher
 } heddle_fault_kind;
 typedef struct {
   heddle_fault_kind kind;
@@ -640,6 +641,7 @@ typedef struct {
   double seconds;
   const heddle_where *where; // by rank, the latest that is known
   const char *saved;         // folder of checkpoints, for the hint; NULL: none
+  const char *host;          // of `rank`; NULL: this computer
 } heddle_fault;
 void heddle_run_fault(heddle_program *distributed, const heddle_fault *f); // as a diagnostic
 
