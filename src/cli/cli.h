@@ -102,7 +102,8 @@ bool question_takes(const heddle_question *q,
                     const char *option);       // by its own name; "plan": a model and its plan
 void options_json(const command *c, FILE *to); // the texts of the tables need no escapes
 const char *nearest(const char *word, const char *(*name)(int i)); // name: NULL ends; NULL: nothing is near
-extern int usage_errors;                                           // so far
+extern bool output_lost; // ranks printed what could not be written (launch.c)
+extern int usage_errors; // so far
 bool usage_error(const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); // always false
 
