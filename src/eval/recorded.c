@@ -7,6 +7,7 @@ typedef struct {
   const recorder *r;
   const u32 *first_kind;    // by function: of its instruction 1
   u32 step_kind, call_kind; // the latter of CALL_BEGIN
+  u32 first_step;           // number of the first one that was recorded
   hmap known;               // of function, instruction and group: communications
   arena *a;                 // in which they are
   VEC(trace_comm) comm;
@@ -124,7 +125,7 @@ static void play_one(recorded *s, const noted *x, const noted *at, u32 lane, tra
   e.launch = call ? x->seq : at != x ? (u32)x->dur_ns : 0;
   e.start_ps = at->start_ns * 1000, e.dur_ps = at->dur_ns * 1000, e.waited_ps = at->waited_ns * 1000;
   e.microbatch = x->microbatch == NARROW_NONE ? TRACE_NONE : x->microbatch;
-  e.task = x->task, e.layer = x->layer, e.step = x->step;
+  e.task = x->task, e.layer = x->layer, e.step = s->first_step + x->step;
   e.from_lane = e.lane, e.from_ps = e.start_ps, e.comm = comms ? &comm : NULL;
   tell(arg, &e);
 }
@@ -209,7 +210,7 @@ static const trace_process *processes_of(const recorder *r, arena *a) {
   return p;
 }
 
-struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded *about) {
+struct trace_source *record_timeline(const recorder *r, arena *a, u64 taken, eval_recorded *about) {
   static const char *const after[LANES_AFTER] = {"beside", "steps", "host"};
   recorded *s = ZNEWN(a, recorded, 1);
   const u32 nstreams = r->nstreams + LANES_AFTER, nranks = r->inner.rank + 1;
@@ -219,6 +220,7 @@ struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded 
   for (u32 k = 0; k < LANES_AFTER; k++) names[r->nstreams + k] = sym_of(r->m->c, after[k]);
   memcpy(count + (size_t)r->inner.rank * nstreams, r->count, nstreams * sizeof *count);
   s->r = r, s->a = a;
+  s->first_step = (u32)MAX((i64)taken - r->step, 0) + 1;
   s->of = (trace_source){.nranks = nranks,
                          .nstreams = nstreams,
                          .nthreads = 2,

@@ -30,6 +30,7 @@ static void put_step(report *r, arena *a, const job_compare *d, const prediction
   report_fact(r, "sd_ps", NULL, d->nsteps > 1 ? cell_ps(d->steps.sd) : cell_none());
   report_fact(r, "alone", NULL, cell_i(CELL_BOOL, d->alone));
   report_fact(r, "predicted_ps", "predicted", cell_i(CELL_PS, d->step_ps[1]));
+  report_error(r, a, p->s);
   report_fact(r, "gap_ps", "gap", cell_signed(cell_i(CELL_PS, d->step_ps[0] - d->step_ps[1])));
   report_fact(r, "ratio", "ratio", cell_x(CELL_TIMES, (double)d->step_ps[0] / (double)MAX(d->step_ps[1], 1)));
   if (d->alone && d->nsteps)

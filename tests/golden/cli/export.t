@@ -382,3 +382,34 @@ def update(w, w_2, d_w, d_w_2, w_m, w_m_2):
             p[f"h.{i}.w.m"] = Stored((8, 8), f32, "state", host=True)
 def to_host(x):
 def to_device(x):
+## What was written, as JSON; without a file the program is in it.
+$ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --strategy 'dp=2 tp=2' --machine dgx-2 --json -o step.py --arrays first; head -1 step.py; ls first | head -1
+{
+  "model": "mlp-xs:layers=2,hidden=8",
+  "plan": "dp=2 tp=2 pp=1",
+  "machine": "dgx-2",
+  "ranks": 4,
+  "format": "pytorch",
+  "output": "step.py",
+  "arrays": "first",
+  "text": null
+}
+#!/usr/bin/env python3
+h.0.w.npy
+$ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --strategy 'dp=2' --to profile-pytorch --machine dgx-2 --json | cut -c1-60
+{
+  "model": "mlp-xs:layers=2,hidden=8",
+  "plan": "dp=2 tp=1 pp=1",
+  "machine": "dgx-2",
+  "ranks": 2,
+  "format": "profile-pytorch",
+  "output": null,
+  "arrays": null,
+  "text": "#!/usr/bin/env python3\n\"\"\"Measures what the i
+}
+$ heddle machines laptop --json -o laptop.yaml | head -4; grep -c . laptop.yaml
+{
+  "output": "laptop.yaml",
+  "machine": "laptop",
+  "about": "4 processor cores, one rank each",
+30

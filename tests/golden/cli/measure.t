@@ -81,6 +81,11 @@ $ heddle machines probe -o here.yaml && heddle machines here.yaml | sed -E 's/^m
 machine ~
 about ~
 device  count    memory    usable  bandwidth           f16          bf16           f32           f64
+$ heddle machines probe --json -o again.yaml | grep -oE '"(output|device)": "[^"]*"'; heddle machines probe --json | grep -oE '"(output|device)": "[^"]*"'; grep -c '# measured: ' again.yaml
+"output": "again.yaml"
+"device": "core"
+"device": "core"
+13
 $ grep -c '# measured: ' here.yaml
 13
 $ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=1' --machine here.yaml | grep -c 'time per step'

@@ -64,9 +64,6 @@ $ heddle run --help | grep -- '--data '
   heddle run gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32 --strategy "dp=2 zero=3" --data examples/tokens.u16 --resume ckpt --steps 8
 $ heddle help run --json | grep -c '"--data"'
 1
-$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --steps 1 | head -2
-random data, the same in every step: --data PATH trains on yours
-
 $ heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data nowhere.u16
 error[E0101]: cannot read 'nowhere.u16': No such file or directory
 [1]
@@ -139,6 +136,11 @@ $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume answer
 error[E0120]: not a checkpoint of `heddle run --save`
   --> answer.safetensors
   hint: --weights answer.safetensors takes its weights alone
+[1]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --optimizer adafactor --resume tests/training/step-000002.safetensors
+error[E0121]: the optimizer has other states than the checkpoint; it has not the 4 of the model: h.0.w.r, h.1.w.r, h.0.w.c, ..
+  --> tests/training/step-000002.safetensors
+  hint: --optimizer sgd as it was written with, or --weights tests/training/step-000002.safetensors: its weights, and states from zero
 [1]
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume tests/training/step-000002.safetensors --steps 2
 error: the checkpoint is of step 2; nothing is left of --steps 2

@@ -113,6 +113,7 @@ machine    laptop
 ranks      2
 measured   81.75 us, the median of 2 steps from 81.75 us to 83.20 us
 predicted  46.62 us
+error bar  unknown: no measured spread for 100.0 % of the step
 gap        +35.13 us
 ratio      1.75x
 activity   52 of 61 instructions start and end 11.7 % of the step away from the prediction, on average; median of the worst stage 40.6 %
