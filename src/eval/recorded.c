@@ -196,21 +196,25 @@ static const trace_task *tasks_of(const prog *p, arena *a) {
 }
 
 // Of ranks below this one nothing is known.
-static const trace_process *processes_of(const recorder *r, arena *a) {
+static sym said(ctx *c, const char *s) { return s ? sym_of(c, s) : (sym){0}; }
+static const trace_process *processes_of(const recorder *r, arena *a, const eval_job *of) {
+  ctx *c = r->m->c;
   char host[256] = "";
   trace_process *p = ZNEWN(a, trace_process, r->inner.rank + 1);
   if (gethostname(host, sizeof host - 1)) *host = 0;
-  p[r->inner.rank] = (trace_process){.rank = r->inner.rank,
-                                     .world_size = r->nranks,
-                                     .pid = getpid(),
-                                     .host = *host ? sym_of(r->m->c, host) : (sym){0},
-                                     .device = sym_of(r->m->c, "cpu"),
-                                     .serial = true,
-                                     .base_ns = r->base_ns};
+  p[r->inner.rank] = (trace_process){
+      .rank = r->inner.rank,
+      .world_size = r->nranks,
+      .pid = getpid(),
+      .host = *host ? sym_of(r->m->c, host) : (sym){0},
+      .device = sym_of(r->m->c, "cpu"),
+      .serial = true,
+      .ran = {said(c, of->model), said(c, of->plan), said(c, of->machine), said(c, of->digest)},
+      .base_ns = r->base_ns};
   return p;
 }
 
-struct trace_source *record_timeline(const recorder *r, arena *a, u64 taken, eval_recorded *about) {
+struct trace_source *record_timeline(const recorder *r, arena *a, const eval_job *of, eval_recorded *about) {
   static const char *const after[LANES_AFTER] = {"beside", "steps", "host"};
   recorded *s = ZNEWN(a, recorded, 1);
   const u32 nstreams = r->nstreams + LANES_AFTER, nranks = r->inner.rank + 1;
@@ -220,12 +224,12 @@ struct trace_source *record_timeline(const recorder *r, arena *a, u64 taken, eva
   for (u32 k = 0; k < LANES_AFTER; k++) names[r->nstreams + k] = sym_of(r->m->c, after[k]);
   memcpy(count + (size_t)r->inner.rank * nstreams, r->count, nstreams * sizeof *count);
   s->r = r, s->a = a;
-  s->first_step = (u32)MAX((i64)taken - r->step, 0) + 1;
+  s->first_step = (u32)MAX((i64)of->taken - r->step, 0) + 1;
   s->of = (trace_source){.nranks = nranks,
                          .nstreams = nstreams,
                          .nthreads = 2,
                          .stream_name = names,
-                         .process = processes_of(r, a),
+                         .process = processes_of(r, a, of),
                          .task = tasks_of(r->m->p, a),
                          .count = count,
                          .play = play};
