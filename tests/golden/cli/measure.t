@@ -33,7 +33,7 @@ error[E0117]: no measured times of the machine '1x4 v100'
 [1]
 ## It is a database: a damaged one says so, one of something else too.
 $ head -c 5000 times.db >half.db; heddle sim mlp-xs --train --strategy 'dp=2' --machine '1x2 cpu-core' --profiles half.db
-error[E0117]: the database of measured times is cut short: 5000 of 8192 bytes
+error[E0117]: the database of measured times is cut short: 5000 of 12288 bytes
   --> half.db
   hint: rm half.db; `heddle profile` measures anew
 [1]
