@@ -138,6 +138,10 @@ const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format
 // first lines say what machine it is for, or nothing where that is NULL; or "profile-pytorch", which measures the events that it
 // has on this machine. NULL and diagnostics at what the framework cannot say.
 const char *heddle_program_export(heddle_program *p, const char *format, heddle_machine *machine);
+// What was exported, as JSON (docs/json.md). output, arrays: the file and the folder that were written; output NULL: the text of the
+// program is in it.
+const char *heddle_program_exported(heddle_program *p, const char *format, heddle_machine *machine,
+                                    const char *output, const char *arrays);
 typedef struct {
   const char *name, *about;
 } heddle_export_format;
@@ -224,6 +228,7 @@ heddle_tensors *heddle_tensors_eval(heddle_program *p, const heddle_tensors *in,
 // A preset, a machine file, or one line: "dgx-h100*4", "my.yaml", "2x8 h100 ib=8x400Gb/s"
 // (docs/machines.md).
 heddle_machine *heddle_machine_load(heddle_session *s, const char *spec);
+heddle_machine *heddle_machine_parse(heddle_session *s, const char *text); // of a machine file
 void heddle_machine_free(heddle_machine *m);
 // Times that were measured, in place of the cost model's (docs/profiles.md): of events, a database that
 // heddle_profile_run has made; or of layers, a CSV file, for every program that a plan makes on the machine. False and
@@ -234,6 +239,8 @@ bool heddle_machine_profiles(heddle_machine *m, const char *path);
 bool heddle_machine_predictor(heddle_machine *m, const char *command);
 const char *heddle_machine_print(heddle_machine *m); // as a file that reads back the same
 const char *heddle_machine_report(heddle_machine *m, heddle_format f);
+const char *heddle_machine_written(heddle_machine *m,
+                                   const char *output); // the report as JSON, with the file it was written to
 uint32_t heddle_machine_ranks(const heddle_machine *m);
 // How many cores of a processor the device of a rank is, and so how many threads the rank computes with (heddle_link); 0: the
 // machine file does not say, or has no such rank.
@@ -629,10 +636,11 @@ typedef struct {
 } heddle_where;
 void heddle_run_where(const heddle_run *r, heddle_where *out);
 typedef enum {
-  HEDDLE_DIED,   // the process of `rank` ended without a word
-  HEDDLE_SILENT, // nothing came from it for `seconds`
-  HEDDLE_STUCK,  // `rank` waits for a rank that waits ..., and none of them got on for `seconds`
-  HEDDLE_SENDING // `rank` has been sending one message for `seconds`, which is to take no time
+  HEDDLE_DIED,      // the process of `rank` ended without a word
+  HEDDLE_SILENT,    // nothing came from it for `seconds`
+  HEDDLE_STUCK,     // `rank` waits for a rank that waits ..., and none of them got on for `seconds`
+  HEDDLE_SENDING,   // `rank` has been sending one message for `seconds`, which is to take no time
+  HEDDLE_TERMINATED // SIGTERM has ended `rank`, not from its launcher
 } heddle_fault_kind;
 typedef struct {
   heddle_fault_kind kind;
@@ -640,6 +648,7 @@ typedef struct {
   double seconds;
   const heddle_where *where; // by rank, the latest that is known
   const char *saved;         // folder of checkpoints, for the hint; NULL: none
+  const char *host;          // of `rank`; NULL: this computer
 } heddle_fault;
 void heddle_run_fault(heddle_program *distributed, const heddle_fault *f); // as a diagnostic
 
@@ -666,7 +675,7 @@ heddle_profile *heddle_profile_import(heddle_session *s, const char *file, const
 void heddle_profile_free(heddle_profile *p);
 const char *heddle_profile_report(heddle_profile *p, heddle_format f); // on rank 0
 // A machine file of the machine that this process runs on, as heddle_machine_load takes it, every figure with how it was
-// measured. On rank 0; "" on others. The string lives as long as the session.
+// measured. On rank 0; "" on others. The string lives as long as the session. heddle_machine_parse takes it.
 const char *heddle_machine_probe(heddle_session *s, const heddle_transport *t, const char *name);
 
 // ---- verification ---------------------------------------------------------------------------------------

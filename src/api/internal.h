@@ -24,10 +24,12 @@ struct heddle_session {
 struct heddle_program {
   object o;
   prog *p;
-  planner *pl;                         // made when first asked for
-  heddle_program *source;              // of a distributed program that has constants of it; NULL: of none
-  const char *name, *plan;             // plan: of a distributed program; NULL: of none
-  const eval_uses *uses;               // of the parameters of the model it was made from; NULL: its own
+  planner *pl;             // made when first asked for
+  heddle_program *source;  // of a distributed program that has constants of it; NULL: of none
+  const char *name, *plan; // plan: of a distributed program; NULL: of none
+  const char *machine,
+      *digest;           // whose costs that plan was made with; of model and plan (trace_ran); NULL: of none
+  const eval_uses *uses; // of the parameters of the model it was made from; NULL: its own
   batchnorm_stats batchnorm;           // under that plan
   const char *layers;                  // of its stages; NULL: there is one, or no plan
   const char *schedule;                // of its plan; NULL: none with a name

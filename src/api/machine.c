@@ -18,6 +18,18 @@ heddle_machine *heddle_machine_load(heddle_session *s, const char *spec) {
   API_RETURN(heddle_machine *, NULL, s, load(s, spec));
 }
 
+static heddle_machine *parse(heddle_session *s, const char *text) {
+  heddle_machine *m = object_new(s, sizeof *m, fini);
+  m->m = machine_parse(s->c, m->o.a, sym_of(s->c, "machine"), text, strlen(text));
+  if (m->m) return m;
+  object_drop(m);
+  return NULL;
+}
+heddle_machine *heddle_machine_parse(heddle_session *s, const char *text) {
+  if (!text) return NULL;
+  API_RETURN(heddle_machine *, NULL, s, parse(s, text));
+}
+
 static bool profiles(heddle_machine *m, const char *path) {
   ctx *c = m->o.s->c;
   file_view f;
@@ -53,14 +65,19 @@ const char *heddle_machine_print(heddle_machine *m) {
   API_RETURN(const char *, NULL, m->o.s, print(m));
 }
 
-static const char *describe(heddle_machine *m, heddle_format f) {
+static const char *describe(heddle_machine *m, const char *output, heddle_format f) {
   report *r = report_new(m->o.a);
+  if (output) report_fact(r, "output", NULL, cell_text(output));
   report_machine(r, m->o.a, m->m);
   return rendered(m->o.a, r, f);
 }
 const char *heddle_machine_report(heddle_machine *m, heddle_format f) {
   if (!m) return NULL;
-  API_RETURN(const char *, NULL, m->o.s, describe(m, f));
+  API_RETURN(const char *, NULL, m->o.s, describe(m, NULL, f));
+}
+const char *heddle_machine_written(heddle_machine *m, const char *output) {
+  if (!m || !output) return NULL;
+  API_RETURN(const char *, NULL, m->o.s, describe(m, output, HEDDLE_JSON));
 }
 
 uint32_t heddle_machine_ranks(const heddle_machine *m) { return m ? m->m->nranks : 0; }

@@ -238,6 +238,12 @@ void heddle_plan_time_stages(heddle_plan *b) {
   if (b) b->times = true;
 }
 
+// Equal for plans that make the same program of models of one structure, whatever these are called.
+static const char *digest_of(heddle_plan *b, arena *a) {
+  const u64 model = plan_fingerprint(planner_source(program_planner(b->p)));
+  return arena_printf(a, "%016llx", (unsigned long long)hash_step(model, plan_hash(b->o.s->c, b->pn)));
+}
+
 static heddle_program *applied(heddle_plan *b) {
   cost_model *k = plan_cost_model(b);
   if (b->m && !k) return NULL;
@@ -245,6 +251,8 @@ static heddle_program *applied(heddle_plan *b) {
   heddle_program *p = program_wrap(b->o.s, d, b->p->name);
   if (!p) return NULL;
   p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
+  p->digest = digest_of(b, p->o.a);
+  p->machine = b->m ? arena_strdup(p->o.a, machine_title(p->o.a, b->m->m)) : NULL;
   p->uses = eval_uses_of(b->p->p, p->o.a);
   p->batchnorm = plan_batchnorm(b->p->p, b->pn);
   p->layers = plan_layers(p->o.a, planner_source(program_planner(b->p)), b->pn);

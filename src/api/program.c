@@ -329,6 +329,26 @@ const char *heddle_program_export(heddle_program *p, const char *format, heddle_
   if (!p || !format) return NULL;
   API_RETURN(const char *, NULL, p->o.s, export(p, format, m));
 }
+static const char *exported(heddle_program *p, const char *format, heddle_machine *m, const char *output,
+                            const char *arrays) {
+  const char *text = output ? NULL : export(p, format, m);
+  if (!output && !text) return NULL;
+  report *r = report_new(p->o.a);
+  report_fact(r, "model", NULL, cell_text(p->name));
+  report_fact(r, "plan", NULL, cell_text(p->plan));
+  report_fact(r, "machine", NULL, cell_text(m ? machine_title(p->o.a, m->m) : NULL));
+  report_fact(r, "ranks", NULL, cell_i(CELL_INT, MAX(heddle_program_ranks(p), 1)));
+  report_fact(r, "format", NULL, cell_text(format));
+  report_fact(r, "output", NULL, cell_text(output));
+  report_fact(r, "arrays", NULL, cell_text(arrays));
+  report_fact(r, "text", NULL, cell_text(text));
+  return rendered(p->o.a, r, HEDDLE_JSON);
+}
+const char *heddle_program_exported(heddle_program *p, const char *format, heddle_machine *m,
+                                    const char *output, const char *arrays) {
+  if (!p || !format) return NULL;
+  API_RETURN(const char *, NULL, p->o.s, exported(p, format, m, output, arrays));
+}
 bool heddle_export_format_get(uint32_t index, heddle_export_format *out) {
   const export_format *f = export_format_get(index);
   if (f) *out = (heddle_export_format){f->name, f->doc};

@@ -175,14 +175,19 @@ static void fault(heddle_program *p, const heddle_fault *f) {
   ctx *c = p->p->c;
   loc at;
   arena *a = arena_new();
-  const char *does = doing(p, &f->where[f->rank], a, &at);
+  const char *does = doing(p, &f->where[f->rank], a, &at),
+             *on = f->host ? arena_printf(a, " on %s", f->host) : "";
   if (f->kind == HEDDLE_DIED)
-    diag(c, E_PEER, at, "rank %u has died; it was last heard of %s", f->rank, does);
+    diag(c, E_PEER, at, "rank %u%s has died; it was last heard of %s", f->rank, on, does);
+  else if (f->kind == HEDDLE_TERMINATED)
+    diag(c, E_PEER, at, "rank %u%s was ended by SIGTERM, which its launcher did not send; it was %s", f->rank,
+         on, does);
   else if (f->kind == HEDDLE_SILENT)
     diag(c, E_HANG, at,
-         "nothing was heard of rank %u for %g s: its process is stopped or its computer out of reach; it was "
+         "nothing was heard of rank %u%s for %g s: its process is stopped or its computer out of reach; it "
+         "was "
          "%s",
-         f->rank, f->seconds, does);
+         f->rank, on, f->seconds, does);
   else if (f->kind == HEDDLE_SENDING)
     diag(c, E_HANG, at,
          "rank %u has been sending to rank %u for %g s, %s: the transport gets no further (out of memory, or "

@@ -35,7 +35,9 @@ static bool write_recording(heddle_run *r, const char *dir) {
   object *o = (object *)r;
   ctx *c = o->s->c;
   eval_recorded about;
-  const trace_source *t = eval_rank_recorded(run_rank(r), o->a, &about);
+  const heddle_program *p = r->p;
+  const eval_job of = {r->steps, p->name, p->plan, p->machine, p->digest};
+  const trace_source *t = eval_rank_recorded(run_rank(r), o->a, &of, &about);
   if (!t) {
     diag(c, E_USAGE, (loc){0}, "nothing was recorded");
     diag_hint(c, "heddle_run_record before the first step");

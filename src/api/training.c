@@ -258,6 +258,73 @@ static bool read_number(const safetensors *f, const char *key, u64 *out) {
   return text && *text && !*stop;
 }
 
+// ---- states of another optimizer ---------------------------------------------------------------------------
+static bool has_tail(const char *name, const char *tail) {
+  const size_t n = strlen(name), m = strlen(tail);
+  return n >= m && !strcmp(name + n - m, tail);
+}
+
+// Which one has left the states of a checkpoint, as --optimizer takes it; by their names (pass/train.c).
+static const char *optimizer_of(const named_arrays *s, u32 nweights) {
+  static const struct {
+    const char *tail, *name;
+  } of[] = {{".r", "adafactor"}, {".m", "momentum"}, {".v", "adam"}};
+  const char *name = "sgd";
+  for (u32 j = 0; j < COUNT_OF(of); j++)
+    for (u32 k = nweights; k < s->n; k++)
+      if (has_tail(s->item[k].name, of[j].tail)) {
+        name = of[j].name;
+        if (!j) return name;
+        break;
+      }
+  return name;
+}
+
+typedef struct {
+  u32 n, masters;
+  strbuf names;
+} states_apart;
+static void put_apart(states_apart *x, const char *name) {
+  enum { NAMED_MOST = 3 };
+  if (x->n < NAMED_MOST) sb_fmt(&x->names, "%s%s", x->n ? ", " : "", name);
+  if (x->n == NAMED_MOST) sb_put(&x->names, ", ..");
+  x->n++, x->masters += has_tail(name, ".master");
+}
+
+// The model has the checkpoint's weights but not its states: all of them are told at once.
+static bool states_agree(const heddle_tensors *t, const heddle_program *p, const named_arrays *s,
+                         u32 nweights) {
+  ctx *c = p->p->c;
+  hmap in_model = {0}, in_file = {0};
+  states_apart lacks = {.names = {.a = s->a}}, extra = {.names = {.a = s->a}};
+  for (u32 k = 0; k < t->n; k++) hmap_add(s->a, &in_model, sym_of(c, t->name[k]).i, k + 1);
+  for (u32 k = 0; k < s->n; k++) hmap_add(s->a, &in_file, sym_of(c, s->item[k].name).i, k + 1);
+  for (u32 k = 0; k < t->n; k++) {
+    const role r = role_of(p->p, k);
+    if ((r != ROLE_WEIGHT && r != ROLE_STATE) || hmap_get(&in_file, sym_of(c, t->name[k]).i)) continue;
+    if (r == ROLE_WEIGHT) return true; // it is of another model
+    put_apart(&lacks, t->name[k]);
+  }
+  for (u32 k = 0; k < s->n; k++) {
+    if (hmap_get(&in_model, sym_of(c, s->item[k].name).i)) continue;
+    if (k < nweights) return true;
+    put_apart(&extra, s->item[k].name);
+  }
+  if (!lacks.n && !extra.n) return true;
+  strbuf b = {.a = s->a};
+  if (lacks.n) sb_fmt(&b, "it has not the %u of the model: %s", lacks.n, sb_str(&lacks.names));
+  if (extra.n)
+    sb_fmt(&b, "%sthe model has not its %u: %s", lacks.n ? "; " : "", extra.n, sb_str(&extra.names));
+  diag(c, E_WEIGHTS, loc_node(c, sym_of(c, s->path), (sym){0}, (sym){0}),
+       "the optimizer has other states than the checkpoint; %s", sb_str(&b));
+  if (lacks.masters + extra.masters == lacks.n + extra.n)
+    diag_hint(c, "--dtype and --no-master-weights as when it was written");
+  else
+    diag_hint(c, "--optimizer %s as it was written with, or --weights %s: its weights, and states from zero",
+              optimizer_of(s, nweights), s->path);
+  return false;
+}
+
 static bool resume(heddle_tensors *t, heddle_program *p, const char *path, heddle_checkpoint *out) {
   ctx *c = p->p->c;
   arena *a = arena_new();
@@ -279,7 +346,9 @@ static bool resume(heddle_tensors *t, heddle_program *p, const char *path, heddl
     out->sample = (i64)first, out->shuffle = shuffle;
     const char *line = f ? safetensors_find(f, PLAN) : NULL;
     out->plan = arena_strdup(t->o.a, line ? line : "");
-    ok = ok && take(t, p, &s);
+    u64 nweights = 0;
+    if (f) read_number(f, CHECKPOINT_WEIGHTS, &nweights);
+    ok = ok && states_agree(t, p, &s, (u32)nweights) && take(t, p, &s);
     named_close(&s);
   }
   arena_free(a);

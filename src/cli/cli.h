@@ -102,7 +102,8 @@ bool question_takes(const heddle_question *q,
                     const char *option);       // by its own name; "plan": a model and its plan
 void options_json(const command *c, FILE *to); // the texts of the tables need no escapes
 const char *nearest(const char *word, const char *(*name)(int i)); // name: NULL ends; NULL: nothing is near
-extern int usage_errors;                                           // so far
+extern bool output_lost; // ranks printed what could not be written (launch.c)
+extern int usage_errors; // so far
 bool usage_error(const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); // always false
 
@@ -134,4 +135,8 @@ bool run_start(cli *x, heddle_program *d);
 bool run_collectives_of(const cli *x, int64_t *chunk);
 const char *run_trace_of(const cli *x); // --trace, or $HEDDLE_TRACE; NULL: nothing is recorded
 bool machines_probe(cli *x);            // profile.c
+// The text to --output, or what is shown; with both --output and --json that it was written (machines.c).
+bool machine_put(cli *x, heddle_machine *m, const char *text, const char *shown);
+// Is a report due? Not where standard output has the text itself.
+static inline bool reports(const cli *x) { return x->json && (!x->output || strcmp(x->output, "-") != 0); }
 #endif

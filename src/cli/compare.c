@@ -73,8 +73,10 @@ bool cmd_compare(cli *x) {
                        "`heddle compare` starts its ranks itself: not under mpirun or srun");
   if (ranks_are_here()) return run_one_rank(x, m, d, heddle_plan_name(b));
   const char *dir = run_trace_of(x);
+  if (!dir) ends_catch(0);
   if (!dir && !make_folder(folder, sizeof folder)) return false;
   const bool ok = run_recorded(x, d, dir ? dir : folder) && compare(x, d, m, dir ? dir : folder);
   if (!dir) remove_folder(folder);
+  ends_repeat();
   return ok;
 }

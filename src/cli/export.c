@@ -10,6 +10,8 @@ bool cmd_export(cli *x) {
   const char *text = heddle_program_export(d, x->to ? x->to : "pytorch", m);
   if (text && x->arrays && !heddle_tensors_write(heddle_tensors_initial(d, (uint64_t)x->seed.i), x->arrays))
     return false;
-  if (text && x->output) return heddle_session_write(x->s, x->output, text);
-  return put(x, text);
+  if (text && x->output && !heddle_session_write(x->s, x->output, text)) return false;
+  if (text && reports(x))
+    text = heddle_program_exported(d, x->to ? x->to : "pytorch", m, x->output, x->arrays);
+  return x->output && !reports(x) ? text != NULL : put(x, text);
 }

@@ -9,6 +9,5 @@ bool cmd_import(cli *x) {
   if (!text) return false;
   if (!x->output && !x->json) return put(x, text);
   if (x->output && !heddle_session_write(x->s, x->output, text)) return false;
-  return x->json && (!x->output || strcmp(x->output, "-")) ? put(x, heddle_program_report(p, HEDDLE_JSON))
-                                                           : true;
+  return !reports(x) || put(x, heddle_program_report(p, HEDDLE_JSON));
 }

@@ -1,6 +1,9 @@
 // launch.c - starts the ranks of `heddle run` by mpirun, as this same command, and waits for them.
 #include "cli/run.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -46,17 +49,85 @@ static void say_to_mpi(const cli *x) {
 }
 
 // The ranks end with this process. A terminal tells the launcher itself, and one told twice leaves ranks behind.
-static volatile sig_atomic_t launcher;
+static volatile sig_atomic_t launcher, end_came;
 static void pass_on(int sig, siginfo_t *info, void *context) {
-  (void)sig, (void)context;
+  (void)context;
   watch_told();
+  end_came = sig;
   if (info->si_code <= 0 && launcher > 0) kill((pid_t)launcher, SIGTERM);
 }
-static void catch_ends(void) {
+void ends_catch(pid_t child) {
+  launcher = child;
   static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction a = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO};
   sigemptyset(&a.sa_mask);
   for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) sigaction(ends[k], &a, NULL);
+}
+bool ends_came(void) { return end_came; }
+void ends_repeat(void) {
+  if (!end_came) return;
+  signal(end_came, SIG_DFL);
+  raise(end_came);
+}
+
+// ---- what ranks print ----------------------------------------------------------------------------------------
+// A launcher says nothing of output that it cannot write: it gets a pipe, and what comes out of that is written here.
+static struct {
+  int from;
+  volatile sig_atomic_t over; // the launcher has ended: what is in the pipe is all
+  pthread_t thread;
+} output = {.from = -1};
+bool output_lost;
+
+static bool write_all(const char *text, size_t n) {
+  while (n) {
+    const ssize_t k = write(STDOUT_FILENO, text, n);
+    if (k < 0 && errno == EINTR) continue;
+    if (k <= 0) return false;
+    text += k, n -= (size_t)k;
+  }
+  return true;
+}
+
+static void *forward(void *arg) {
+  enum { WAIT_MS = 100 };
+  char text[4096];
+  (void)arg;
+  for (;;) { // a process that the ranks have left behind may hold the other end
+    struct pollfd p = {.fd = output.from, .events = POLLIN};
+    const bool over = output.over;
+    if (!poll(&p, 1, over ? 0 : WAIT_MS) && over) break;
+    if (!p.revents) continue;
+    const ssize_t n = read(output.from, text, sizeof text);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    output_lost = output_lost || !write_all(text, (size_t)n);
+  }
+  return NULL;
+}
+
+// The end that ranks write to; -1: none, they write to standard output themselves.
+static int forward_begin(void) {
+  int ends[2];
+  sigset_t all, before;
+  if (pipe(ends)) return -1;
+  fcntl(ends[0], F_SETFD, FD_CLOEXEC), fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+  output.from = ends[0], output.over = 0;
+  sigfillset(&all); // of a reader that has gone a write tells
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const bool ok = !pthread_create(&output.thread, NULL, forward, NULL);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (ok) return ends[1];
+  close(ends[0]), close(ends[1]);
+  return output.from = -1;
+}
+
+static void forward_end(void) {
+  if (output.from < 0) return;
+  output.over = 1;
+  pthread_join(output.thread, NULL);
+  close(output.from);
+  output.from = -1;
 }
 
 // ---- the host file -------------------------------------------------------------------------------------------
@@ -123,9 +194,12 @@ static bool words_of(words *w, const cli *x, uint32_t ranks, const watch *watche
 enum { NO_LAUNCHER = 127 };
 static pid_t start(const cli *x, const words *w) {
   fflush(stdout), fflush(stderr);
+  const int out = forward_begin();
   const pid_t child = fork();
-  if (child > 0) launcher = child, catch_ends();
+  if (child > 0) ends_catch(child);
+  if (child && out >= 0) close(out);
   if (child) return child;
+  if (out >= 0) dup2(out, STDOUT_FILENO);
   say_to_mpi(x);
   execvp(w->v[0], w->v);
   fprintf(stderr,
@@ -158,6 +232,8 @@ static int start_and_wait(const cli *x, uint32_t ranks, watch *w) {
   if (words_of(&line, x, ranks, w)) {
     const pid_t child = start(x, &line);
     status = w && child > 0 ? watch_ranks(w, child) : wait_for(child);
+    launcher = 0;
+    forward_end();
   }
   free(line.v), free(line.line);
   return status;

@@ -11,6 +11,11 @@ bool cmd_machines(cli *x) {
   if (!x->operand) return put(x, heddle_docs_machines(x->s, format_of(x)));
   if (probe) return machines_probe(x);
   heddle_machine *m = heddle_machine_load(x->s, x->operand);
-  if (m && x->output) return heddle_session_write(x->s, x->output, heddle_machine_print(m));
-  return put(x, heddle_machine_report(m, format_of(x)));
+  return m && machine_put(x, m, heddle_machine_print(m), heddle_machine_report(m, format_of(x)));
+}
+
+bool machine_put(cli *x, heddle_machine *m, const char *text, const char *shown) {
+  if (!x->output) return put(x, shown);
+  return heddle_session_write(x->s, x->output, text) &&
+         (!reports(x) || put(x, heddle_machine_written(m, x->output)));
 }

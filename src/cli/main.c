@@ -49,7 +49,7 @@ static bool is_usage(heddle_session *s) {
 // What was printed must have arrived: a full disk is the user's to know.
 static int finish(heddle_session *s, bool ok) {
   bool usage = is_usage(s);
-  if (fflush(stdout) || ferror(stdout)) {
+  if (fflush(stdout) || ferror(stdout) || output_lost) {
     fputs("error[E0102]: cannot write standard output\n", stderr);
     ok = false;
   }

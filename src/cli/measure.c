@@ -24,7 +24,9 @@ static bool run_to(const char *const *argv, const char *path) {
     execv(program, (char *const *)argv);
     _exit(127);
   }
+  ends_catch(child);
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  ends_catch(0);
   return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
@@ -76,13 +78,15 @@ bool plans_measure(cli *x, heddle_search *f, uint32_t *best) {
   snprintf(folder, sizeof folder, "%s/heddle-measure-XXXXXX", tmp && *tmp ? tmp : "/tmp");
   int64_t *ps = calloc((size_t)n + 1, sizeof *ps);
   if (!ps) return usage_error(NULL, "out of memory");
+  ends_catch(0);
   if (!mkdtemp(folder)) {
     free(ps);
     fprintf(stderr, "error: %s: the folder cannot be made: %s\n", folder, strerror(errno));
     return false;
   }
-  for (uint32_t k = 0; k < n; k++) ps[k] = measure(x, f, k, folder);
+  for (uint32_t k = 0; k < n && !ends_came(); k++) ps[k] = measure(x, f, k, folder);
   rmdir(folder);
+  ends_repeat();
   const bool ok = heddle_search_measured(f, n, ps, best);
   free(ps);
   return ok;

@@ -348,6 +348,11 @@ bool question_agrees(const heddle_question *q) {
   return true;
 }
 
+// A command may take the name of a choice for something else, such as --data of `heddle run`.
+static bool is_hidden(const command *c, const option *o) {
+  return o->kind == CHOICE && option_find(c, o->name, strlen(o->name)) != o;
+}
+
 // ---- help ---------------------------------------------------------------------------------------------
 typedef struct {
   const command *c;
@@ -357,7 +362,8 @@ typedef struct {
 } helping;
 
 static bool shows(const helping *h, const option *o, unsigned group) {
-  return o->groups & group & (h->c->groups | G_ALL) && (!h->q || question_has(h->q, o));
+  return !is_hidden(h->c, o) && o->groups & group & (h->c->groups | G_ALL) &&
+         (!h->q || question_has(h->q, o));
 }
 
 static void put_option(const helping *h, const option *o, const char *questions) {
@@ -486,7 +492,7 @@ void options_json(const command *c, FILE *to) {
   const char *between = "";
   for (int k = 0; k < noptions; k++) {
     const option *o = &options[k];
-    if (!(o->groups & (c->groups | G_ALL))) continue;
+    if (!(o->groups & (c->groups | G_ALL)) || is_hidden(c, o)) continue;
     fprintf(to, "%s\n    {\"name\": \"--%s\", \"argument\": \"%s\", \"about\": \"%s\"}", between, o->name,
             o->arg, o->help);
     between = ",";

@@ -89,6 +89,9 @@ bool machines_probe(cli *x) {
   gethostname(name, sizeof name - 1);
   const char *text = heddle_machine_probe(x->s, &t, name);
   bool ok = text != NULL;
-  if (ok && !t.link.rank) ok = x->output ? heddle_session_write(x->s, x->output, text) : put(x, text);
+  if (ok && !t.link.rank) {
+    heddle_machine *m = x->json ? heddle_machine_parse(x->s, text) : NULL;
+    ok = (m || !x->json) && machine_put(x, m, text, m ? heddle_machine_report(m, HEDDLE_JSON) : text);
+  }
   return ended(x, &t, ok);
 }

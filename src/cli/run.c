@@ -252,7 +252,9 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
   bool ok = taken && run_collectives_of(x, &chunk) && (!run_trace_of(x) || heddle_run_record(r, 0));
   if (ok) heddle_run_ring(r, chunk);
   if (r) heddle_run_begin_at(r, before), watch_follow(w, r);
-  if (ok && b.data && !t->link.rank && !x->json) printf("%s\n\n", heddle_data_about(b.data));
+  if (ok && !t->link.rank && !x->json && !x->quiet)
+    printf("%s\n\n", b.data ? heddle_data_about(b.data)
+                            : "random data, the same in every step: --data PATH trains on yours");
   for (uint64_t k = 0; k < b.steps && ok; k++) {
     watch_tell(w, REPORT_BEAT);
     ok = one_step(r, &b, &taken[k]);

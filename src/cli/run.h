@@ -38,6 +38,10 @@ bool slots_suffice(const cli *x, uint32_t ranks); // of --hostfile; false: said
 // Starts as many ranks of this same command as the program has and waits for them. False: the job failed, and is told.
 bool launch(cli *x, heddle_program *d);
 bool launch_unwatched(const cli *x, uint32_t ranks); // so many, for as long as they take
+// From here on SIGINT, SIGTERM and SIGHUP end the child, if there is one, and not this process, which has to tidy up.
+void ends_catch(pid_t child);
+bool ends_came(void);
+void ends_repeat(void); // ends this process, if one came
 
 // ---- watch.c -------------------------------------------------------------------------------------------------
 // Ranks report to one process where they are, over TCP. Whose connection closes has died; of whom nothing comes for the
@@ -69,6 +73,7 @@ watched watch_join(const char *address,
                    uint32_t rank); // where nobody can be reached, this is said and no error
 void watch_follow(const watched *w,
                   const heddle_run *r); // whose place its reports, which begin with watch_join, tell
-typedef enum { REPORT_BEAT, REPORT_TOLD, REPORT_TERMINATED, REPORT_DONE } report_kind;
-void watch_tell(const watched *w, report_kind k); // TOLD: this rank failed and has said why
+// TOLD: this rank failed and has said why; ENDED: by its launcher; TERMINATED: by a signal from elsewhere.
+typedef enum { REPORT_BEAT, REPORT_TOLD, REPORT_ENDED, REPORT_TERMINATED, REPORT_DONE } report_kind;
+void watch_tell(const watched *w, report_kind k);
 #endif

@@ -35,7 +35,7 @@ typedef struct {
   int fd; // -1: not connected
   size_t have;
   report in;
-  bool joined, told, done;
+  bool joined, told, done, terminated;
   pid_t pid;
   double heard_ms, moved_ms; // the latest report; the latest that showed it getting on
 } watched_rank;
@@ -99,11 +99,19 @@ static void *report_on(void *arg) {
   return NULL;
 }
 
-// A launcher ends its ranks by this signal; they are not the ones that died.
-static void terminated(int sig) {
-  if (self.w.fd >= 0) put_report(&self.w, REPORT_TERMINATED, self.r);
+// A launcher, the parent of its ranks, ends them by this signal; they are not the ones that died. From anybody else it
+// is what the job fails by.
+static void terminated(int sig, siginfo_t *info, void *context) {
+  (void)context;
+  if (self.w.fd >= 0)
+    put_report(&self.w, info->si_pid == getppid() ? REPORT_ENDED : REPORT_TERMINATED, self.r);
   signal(sig, SIG_DFL);
   raise(sig);
+}
+static void catch_termination(void) {
+  struct sigaction a = {.sa_sigaction = terminated, .sa_flags = SA_SIGINFO};
+  sigemptyset(&a.sa_mask);
+  sigaction(SIGTERM, &a, NULL);
 }
 
 static int connect_to(const char *host, const char *port) {
@@ -141,7 +149,7 @@ watched watch_join(const char *address, uint32_t rank) {
   }
   setsockopt(w.fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
   self.w = w;
-  signal(SIGTERM, terminated);
+  catch_termination();
   start_reports();
   return w;
 }
@@ -207,7 +215,20 @@ void watch_close(watch *w) {
   free(w->of), free(w->where), free(w->strangers), free(w);
 }
 
+// The computer that a rank's connection comes from; NULL: this one, or not known.
+static const char *host_of(const watch *w, uint32_t rank, char *host, socklen_t size) {
+  struct sockaddr_in a, own;
+  socklen_t n = sizeof a, m = sizeof own;
+  const int fd = w->of[rank].fd;
+  if (getpeername(fd, (struct sockaddr *)&a, &n) || getsockname(fd, (struct sockaddr *)&own, &m) ||
+      a.sin_family != AF_INET || a.sin_addr.s_addr == own.sin_addr.s_addr ||
+      getnameinfo((struct sockaddr *)&a, n, host, size, NULL, 0, 0))
+    return NULL;
+  return host;
+}
+
 static void tell(watch *w, heddle_fault_kind kind, uint32_t rank) {
+  char host[256];
   if (w->fault) return;
   w->fault = true;
   const heddle_fault f = {.kind = kind,
@@ -215,7 +236,8 @@ static void tell(watch *w, heddle_fault_kind kind, uint32_t rank) {
                           .ranks = w->ranks,
                           .seconds = w->limit_s,
                           .where = w->where,
-                          .saved = w->saved};
+                          .saved = w->saved,
+                          .host = host_of(w, rank, host, sizeof host)};
   heddle_run_fault(w->d, &f);
 }
 
@@ -227,7 +249,8 @@ static void take(watch *w, watched_rank *r, const report *p, double now) {
   r->joined = true;
   r->pid = (pid_t)p->pid;
   *at = p->where;
-  r->told = r->told || p->kind == REPORT_TOLD || p->kind == REPORT_TERMINATED;
+  r->told = r->told || p->kind == REPORT_TOLD || p->kind == REPORT_ENDED;
+  r->terminated = r->terminated || p->kind == REPORT_TERMINATED;
   if (p->kind == REPORT_DONE && !r->done) r->done = true, r->moved_ms = now;
 }
 
@@ -263,11 +286,15 @@ static void introduce(watch *w, uint32_t k, double now) {
   w->of[p.rank].heard_ms = w->of[p.rank].moved_ms = now;
 }
 
+static volatile sig_atomic_t told;
+void watch_told(void) { told = 1; }
+
 static void left(watch *w, uint32_t rank) {
   watched_rank *r = &w->of[rank];
+  if (r->terminated && told) r->told = true; // so is this process: all of the job were meant
+  if (!r->told && !r->done) tell(w, r->terminated ? HEDDLE_TERMINATED : HEDDLE_DIED, rank);
   close(r->fd);
   r->fd = -1;
-  if (!r->told && !r->done) tell(w, HEDDLE_DIED, rank);
 }
 
 static void look(watch *w, int wait_ms) {
@@ -338,9 +365,6 @@ static void end_all(watch *w, pid_t launcher, bool insist) {
     if (w->of[k].fd >= 0 && w->of[k].joined) kill(w->of[k].pid, SIGKILL);
   if (launcher > 0) kill(launcher, insist ? SIGKILL : SIGTERM);
 }
-
-static volatile sig_atomic_t told;
-void watch_told(void) { told = 1; }
 
 int watch_ranks(watch *w, pid_t launcher) {
   int status = 0;

@@ -32,6 +32,7 @@ typedef struct {
   hmap by_event; // of file and event: communications, number in `comm` + 1
   VEC(u32) comm; // pairs: recorded, slice
   VEC(recorded) rec;
+  trace_ran ran;
   bool own; // names are those of Heddle's operators
 } comparing;
 
@@ -69,7 +70,7 @@ static known_name name_of(const char *name) {
 }
 
 static void take_slice(comparing *x, recorded *r, const trace *t, u32 e, const known_name *name) {
-  const bool known = t->is[e] == TRACE_KERNEL && (!t->flags[e] || name->heddles);
+  const bool known = t->is[e] == TRACE_KERNEL && (!(t->flags[e] & ~TRACE_FORWARD) || name->heddles);
   const u8 row = known ? name->row : row_of_event(x, t, e);
   const u32 cause = t->cause[e];
   if (t->is[e] == TRACE_KERNEL && t->flags[e] & TRACE_COMM && row != KERNEL_MOVE) {
@@ -134,6 +135,7 @@ static bool take_process(comparing *x, const trace *t, u32 file, u32 process) {
                                                 : TRACE_NONE,
                   .base_ns = t->processes.v[process].base_ns};
   if (r->rank == TRACE_NONE) r->rank = x->rec.n - 1;
+  if (!x->ran.digest.i) x->ran = t->processes.v[process].ran;
   name_lanes(x, r, t);
   for (u32 k = 0; k < t->n; k++) {
     const u32 e = order[k];
@@ -497,7 +499,7 @@ static void compare_ranks(comparing *x, const stretch *step) {
   const sim_result *s = x->s;
   const slices *heard = hear_all(x);
   tally y = {.by_key = {0}};
-  o->n = x->rec.n, o->plan_ranks = s->nused, o->rank = ZNEWN(x->a, compare_rank, o->n);
+  o->n = x->rec.n, o->plan_ranks = s->nused, o->ran = x->ran, o->rank = ZNEWN(x->a, compare_rank, o->n);
   o->from_ps[0] = step->from_ps;
   o->step_ps[1] = o->alone ? s->makespan_ps : s->period_ps;
   for (u32 k = 0; k < o->n; k++) {

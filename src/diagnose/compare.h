@@ -87,6 +87,7 @@ typedef struct {
   u32 n; // ranks that were recorded
   compare_rank *rank;
   u32 plan_ranks;        // of the plan
+  trace_ran ran;         // what was recorded
   u32 nsteps;            // that were looked at
   u32 step;              // the one that is told, TRACE_NONE: the recording has no steps
   sample steps;          // ps

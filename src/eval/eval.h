@@ -159,9 +159,14 @@ typedef struct {
   u64 events, most;
   u32 steps, left_out;
 } eval_recorded;
+typedef struct {
+  u64 taken; // steps until now, by which they are numbered: the first one is 1
+  const char *model, *plan, *machine, *digest; // as in trace_ran; NULL: not said
+} eval_job;
 // What has been recorded, as a timeline (trace/trace.h): a process, whose number is the rank's, with a lane for every stream of the
 // program and a thread for the steps. Good as long as r, and until the next step. In a. NULL: it was not asked for.
-struct trace_source *eval_rank_recorded(const eval_rank *r, arena *a, eval_recorded *about);
+struct trace_source *eval_rank_recorded(const eval_rank *r, arena *a, const eval_job *of,
+                                        eval_recorded *about);
 
 // ---- numpy's files (npy.c) -----------------------------------------------------------------------------
 // C order, any byte order, elements in `a`; bf16 is written as f32, for numpy has none.

@@ -171,7 +171,8 @@ bool record_exec(recorder *r, interp *m, frame *f, u32 index, u32 number);
 u32 record_number(recorder *r);
 void record_step_begin(recorder *r);
 void record_step_end(recorder *r);
-struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded *about); // recorded.c
+struct trace_source *record_timeline(const recorder *r, arena *a, const eval_job *of,
+                                     eval_recorded *about); // recorded.c
 // NULL: nothing is recorded now.
 static inline recorder *recorder_of(const interp *m) { return eval_is_dry(m) ? NULL : m->record; }
 // While a send runs, of one target: gives only the member of the same number to it?

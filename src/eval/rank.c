@@ -390,8 +390,9 @@ void eval_rank_ring(eval_rank *r, i64 chunk_bytes) { r->m.o.ring_bytes = chunk_b
 void eval_rank_record(eval_rank *r, u32 nranks, u64 most) {
   if (!r->m.record) record_new(r->a, &r->m, nranks, most);
 }
-struct trace_source *eval_rank_recorded(const eval_rank *r, arena *a, eval_recorded *about) {
-  return r->m.record ? record_timeline(r->m.record, a, about) : NULL;
+struct trace_source *eval_rank_recorded(const eval_rank *r, arena *a, const eval_job *of,
+                                        eval_recorded *about) {
+  return r->m.record ? record_timeline(r->m.record, a, of, about) : NULL;
 }
 
 // To rank 0, where it is put together.

@@ -7,6 +7,7 @@ typedef struct {
   const recorder *r;
   const u32 *first_kind;     // by function: of its instruction 1
   u32 step_kind, call_kind;  // the latter of CALL_BEGIN
+  u32 first_step;            // number of the first one that was recorded
   ticks_pair *began, *ended; // by step: what both clocks said
   hmap known;                // of function, instruction and group: communications
   arena *a;                  // in which they are
@@ -131,7 +132,7 @@ static void play_one(recorded *s, const noted *x, const noted *at, u32 lane, tra
   e.start_ps = ps_at(s, x->step, at->start), e.dur_ps = ps_at(s, x->step, at->start + at->dur) - e.start_ps;
   if (x->func && at->waited) e.waited_ps = MAX(ps_at(s, x->step, at->start + at->waited) - e.start_ps, 1000);
   e.microbatch = x->microbatch == NARROW_NONE ? TRACE_NONE : x->microbatch;
-  e.task = x->task, e.layer = x->layer, e.step = x->step;
+  e.task = x->task, e.layer = x->layer, e.step = s->first_step + x->step;
   e.from_lane = e.lane, e.from_ps = e.start_ps, e.comm = comms ? &comm : NULL;
   tell(arg, &e);
 }
@@ -202,17 +203,21 @@ static const trace_task *tasks_of(const prog *p, arena *a) {
 }
 
 // Of ranks below this one nothing is known.
-static const trace_process *processes_of(const recorder *r, arena *a) {
+static sym said(ctx *c, const char *s) { return s ? sym_of(c, s) : (sym){0}; }
+static const trace_process *processes_of(const recorder *r, arena *a, const eval_job *of) {
+  ctx *c = r->m->c;
   char host[256] = "";
   trace_process *p = ZNEWN(a, trace_process, r->inner.rank + 1);
   if (gethostname(host, sizeof host - 1)) *host = 0;
-  p[r->inner.rank] = (trace_process){.rank = r->inner.rank,
-                                     .world_size = r->nranks,
-                                     .pid = getpid(),
-                                     .host = *host ? sym_of(r->m->c, host) : (sym){0},
-                                     .device = sym_of(r->m->c, "cpu"),
-                                     .serial = true,
-                                     .base_ns = r->base_ns};
+  p[r->inner.rank] = (trace_process){
+      .rank = r->inner.rank,
+      .world_size = r->nranks,
+      .pid = getpid(),
+      .host = *host ? sym_of(r->m->c, host) : (sym){0},
+      .device = sym_of(r->m->c, "cpu"),
+      .serial = true,
+      .ran = {said(c, of->model), said(c, of->plan), said(c, of->machine), said(c, of->digest)},
+      .base_ns = r->base_ns};
   return p;
 }
 
@@ -231,7 +236,7 @@ static void find_steps(recorded *s) {
   s->began[ended] = r->began, s->ended[ended] = ticks_both();
 }
 
-struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded *about) {
+struct trace_source *record_timeline(const recorder *r, arena *a, const eval_job *of, eval_recorded *about) {
   static const char *const after[LANES_AFTER] = {"beside", "steps", "host"};
   recorded *s = ZNEWN(a, recorded, 1);
   const u32 nstreams = r->nstreams + LANES_AFTER, nranks = r->inner.rank + 1;
@@ -241,11 +246,12 @@ struct trace_source *record_timeline(const recorder *r, arena *a, eval_recorded 
   for (u32 k = 0; k < LANES_AFTER; k++) names[r->nstreams + k] = sym_of(r->m->c, after[k]);
   memcpy(count + (size_t)r->inner.rank * nstreams, r->count, nstreams * sizeof *count);
   s->r = r, s->a = a;
+  s->first_step = (u32)MAX((i64)of->taken - r->step, 0) + 1;
   s->of = (trace_source){.nranks = nranks,
                          .nstreams = nstreams,
                          .nthreads = 2,
                          .stream_name = names,
-                         .process = processes_of(r, a),
+                         .process = processes_of(r, a, of),
                          .task = tasks_of(r->m->p, a),
                          .count = count,
                          .play = play};

@@ -128,6 +128,82 @@ static const char *text_at(sqlite3_stmt *q, int column) {
   return s ? s : "";
 }
 
+// ---- what was put, unchanged ----------------------------------------------------------------------------------
+// A bit that flips in a time leaves a table that SQLite takes for whole. So a second table has a sum over all rows of a machine and
+// versions, written with them. Files of before have none; where another program changes rows, triggers take the sum away.
+#define FORGET(what, row)                                                                                    \
+  "CREATE TRIGGER IF NOT EXISTS sums_" what " AFTER " what                                                   \
+  " ON events BEGIN DELETE FROM sums WHERE machine = " row ".machine AND versions = " row ".versions; END;"
+static const char sums[] =
+    "CREATE TABLE IF NOT EXISTS sums (machine TEXT NOT NULL, versions TEXT NOT NULL, sum "
+    "INTEGER NOT NULL, PRIMARY KEY (machine, versions)) WITHOUT ROWID;" //
+    FORGET("insert", "new") FORGET("update", "new") FORGET("delete", "old");
+
+static u64 step_text(u64 h, sqlite3_stmt *q, int column) {
+  return hash_bytes(sqlite3_column_text(q, column), (size_t)sqlite3_column_bytes(q, column), h);
+}
+
+// False: SQLite's fault, which is not told.
+static bool sum_rows(const event_db *db, const char *name, const char *versions, i64 *sum) {
+  static const char sql[] =
+      "SELECT key, source, median_ps, spread, count FROM events WHERE machine = ?1 AND versions = "
+      "?2 ORDER BY key";
+  sqlite3_stmt *q = NULL;
+  u64 h = 17;
+  int r = sqlite3_prepare_v2(db->db, sql, -1, &q, NULL);
+  if (r == SQLITE_OK) {
+    sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC), sqlite3_bind_text(q, 2, versions, -1, SQLITE_STATIC);
+    while ((r = sqlite3_step(q)) == SQLITE_ROW) {
+      const double spread = sqlite3_column_double(q, 3);
+      u64 bits;
+      memcpy(&bits, &spread, sizeof bits);
+      h = step_text(step_text(h, q, 0), q, 1);
+      h = hash_step(hash_step(hash_step(h, (u64)sqlite3_column_int64(q, 2)), bits),
+                    (u64)sqlite3_column_int64(q, 4));
+    }
+  }
+  sqlite3_finalize(q);
+  *sum = (i64)h;
+  return r == SQLITE_DONE;
+}
+
+static bool put_sum(const event_db *db, const char *name, const char *versions) {
+  sqlite3_stmt *q = NULL;
+  i64 sum;
+  if (sqlite3_exec(db->db, sums, NULL, NULL, NULL) != SQLITE_OK || !sum_rows(db, name, versions, &sum) ||
+      sqlite3_prepare_v2(db->db, "INSERT OR REPLACE INTO sums VALUES (?1, ?2, ?3)", -1, &q, NULL) !=
+          SQLITE_OK)
+    return false;
+  sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC), sqlite3_bind_text(q, 2, versions, -1, SQLITE_STATIC);
+  sqlite3_bind_int64(q, 3, sum);
+  const bool ok = sqlite3_step(q) == SQLITE_DONE;
+  sqlite3_finalize(q);
+  return ok;
+}
+
+// Are all rows of the machine as they were put?
+static bool sums_agree(const event_db *db, const char *name) {
+  sqlite3_stmt *q = NULL;
+  bool ok = true;
+  if (sqlite3_prepare_v2(db->db, "SELECT versions, sum FROM sums WHERE machine = ?1", -1, &q, NULL) !=
+      SQLITE_OK)
+    return true; // there are none
+  sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC);
+  while (ok && sqlite3_step(q) == SQLITE_ROW) {
+    i64 sum;
+    if (!sum_rows(db, name, text_at(q, 0), &sum)) {
+      ok = event_db_damaged(db);
+    } else if (sum != sqlite3_column_int64(q, 1)) {
+      diag(db->c, E_PROFILE, event_db_at(db),
+           "the measured times of '%s' are not those that were written: the file is damaged", name);
+      diag_hint(db->c, "rm %s; `heddle profile` measures anew", sym_str(db->c, db->file));
+      ok = false;
+    }
+  }
+  sqlite3_finalize(q);
+  return ok;
+}
+
 bool event_source_find(const char *name, event_source *out) {
   for (u32 s = 0; s < EVENT_SOURCES; s++)
     if (!strcmp(name, source_name[s])) return *out = (event_source)s, true;
@@ -160,6 +236,7 @@ bool event_db_get(event_db *db, arena *a, const char *name, const char *versions
   static const char sql[] = "SELECT key, median_ps, spread, count, source FROM events WHERE machine = ?1 AND "
                             "(?2 IS NULL OR versions = ?2) ORDER BY key, versions LIKE ?3, versions";
   VEC(measured_event) v = {0};
+  if (!sums_agree(db, name)) return false;
   sqlite3_stmt *q = NULL;
   int r = SQLITE_DONE;
   bool ok = sqlite3_prepare_v2(db->db, sql, -1, &q, NULL) == SQLITE_OK;
@@ -202,6 +279,7 @@ bool event_db_put(event_db *db, const char *name, const char *versions, const me
     ok = sqlite3_step(q) == SQLITE_DONE;
     sqlite3_reset(q);
   }
+  ok = ok && put_sum(db, name, versions);
   if (!ok) event_db_damaged(db);
   sqlite3_finalize(q);
   if (ok) return event_db_do(db, "COMMIT");

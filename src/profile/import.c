@@ -101,6 +101,24 @@ static bool unknown_operator(importing *r, const char *word, size_t n) {
   return false;
 }
 
+// Do its results follow from its operands? Attributes may speak of whole tensors, of which a rank has a piece, so that only events
+// without them tell.
+static bool agrees(importing *r, const cost_event *e) {
+  shape res[OP_RES_MAX];
+  u32 nres = e->nres;
+  if (op_row_of(e->op)->flags & (OPF_COMM | OPF_META) || e->at.n || !e->nopd || nres > OP_RES_MAX)
+    return true;
+  if (!op_law(r->c, r->a, e->op, e->at, e->nopd, e->opd, &nres, res, at_member(r, M_KEY))) return false;
+  bool same = nres == e->nres;
+  for (u32 k = 0; same && k < nres; k++)
+    same = res[k].t == e->res[k].t && res[k].nd == e->res[k].nd &&
+           !memcmp(res[k].dim, e->res[k].dim, sizeof *res[k].dim * res[k].nd);
+  if (!same)
+    diag(r->c, E_PROFILE, at_member(r, M_KEY),
+         "the key contradicts itself: its operands do not give these results");
+  return same;
+}
+
 // The text that this event is looked for by.
 static bool check_key(importing *r, const char *key) {
   cost_event e;
@@ -113,7 +131,7 @@ static bool check_key(importing *r, const char *key) {
   }
   strbuf b = {.a = r->a};
   cost_event_print(r->c, NULL, &e, &b);
-  if (!strcmp(sb_str(&b), key)) return true;
+  if (!strcmp(sb_str(&b), key)) return agrees(r, &e);
   diag(r->c, E_PROFILE, at_member(r, M_KEY), "the key is not written as Heddle writes it: %s", key);
   diag_hint(r->c, "%s", sb_str(&b));
   return false;

@@ -30,6 +30,7 @@ static void put_step(report *r, arena *a, const job_compare *d, const prediction
   report_fact(r, "sd_ps", NULL, d->nsteps > 1 ? cell_ps(d->steps.sd) : cell_none());
   report_fact(r, "alone", NULL, cell_i(CELL_BOOL, d->alone));
   report_fact(r, "predicted_ps", "predicted", cell_i(CELL_PS, d->step_ps[1]));
+  report_error(r, a, p->s);
   report_fact(r, "gap_ps", "gap", cell_signed(cell_i(CELL_PS, d->step_ps[0] - d->step_ps[1])));
   report_fact(r, "ratio", "ratio", cell_x(CELL_TIMES, (double)d->step_ps[0] / (double)MAX(d->step_ps[1], 1)));
   if (d->alone && d->nsteps)
@@ -49,15 +50,38 @@ static void put_step(report *r, arena *a, const job_compare *d, const prediction
   report_fact(r, "lone", NULL, cell_i(CELL_INT, d->lone));
 }
 
+static bool tell_other(ctx *c, const job_compare *d, const prediction *p) {
+  const trace_ran *ran = &d->ran;
+  if (!ran->digest.i || !p->digest || !strcmp(sym_str(c, ran->digest), p->digest)) return false;
+  const char *model = sym_str(c, ran->model), *under = ran->plan.i ? sym_str(c, ran->plan) : "no plan";
+  if (!strcmp(model, p->model) && p->plan && !strcmp(under, p->plan))
+    diag(c, W_TRACE_OTHER, (loc){0},
+         "recorded was '%s' under %s with other sizes, another optimizer or another file of that name than "
+         "predicted",
+         model, under);
+  else
+    diag(c, W_TRACE_OTHER, (loc){0}, "recorded was '%s' under %s, predicted is '%s' under %s", model, under,
+         p->model, p->plan ? p->plan : "no plan");
+  if (ran->machine.i)
+    diag_hint(c,
+              "compare with the model, the sizes and the plan that were run; its communication was chosen "
+              "for --machine '%s'",
+              sym_str(c, ran->machine));
+  else
+    diag_hint(c, "compare with the model, the sizes and the plan that were run; of training with --train");
+  return true;
+}
+
 // By how much instructions start and end earlier or later than predicted.
-static void put_activity(report *r, ctx *c, arena *a, const job_compare *d) {
+// other: the recording says that it is of another program.
+static void put_activity(report *r, ctx *c, arena *a, const job_compare *d, bool other) {
   double worst = 0;
   for (u32 k = 0; k < d->nstages; k++) worst = MAX(worst, d->stage[k].median);
   const cell mean = d->paired ? cell_x(CELL_SHARE, d->activity) : cell_none(),
              median = d->paired ? cell_x(CELL_SHARE, worst) : cell_none();
   report_fact(r, "paired", NULL, cell_i(CELL_INT, (i64)d->paired));
   report_fact(r, "instructions_measured", NULL, cell_i(CELL_INT, (i64)d->instructions));
-  if (2 * d->paired < d->instructions) {
+  if (2 * d->paired < d->instructions && !other) {
     diag(c, W_TRACE_OTHER, (loc){0}, "%llu of the %llu recorded instructions are in the prediction",
          (unsigned long long)d->paired, (unsigned long long)d->instructions);
     diag_hint(c, "compare with the model, the plan and the sizes that were run; of training with --train");
@@ -216,7 +240,7 @@ bool answer_compare(report *r, ctx *c, arena *a, const trace_ask *q) {
   if (!job_compare_of(j, q->predicted->s, q->steps, a, &d)) return false;
   if (q->timeline && !compare_timeline(c, a, &d, q->timeline)) return false;
   put_step(r, a, &d, q->predicted);
-  put_activity(r, c, a, &d);
+  put_activity(r, c, a, &d, tell_other(c, &d, q->predicted));
   put_rows(r, &d);
   put_ranks(r, a, &d);
   put_events(r, &d, q->top ? q->top : TOP);

@@ -73,7 +73,7 @@ static void tell_slice(const player *p, u32 side, u32 lane, const compare_slice 
                    .task = task_of(b, s),
                    .layer = s->at.layer,
                    .held_bytes = s->held_bytes,
-                   .step = side || b->d->step == TRACE_NONE ? 0 : b->d->step,
+                   .step = b->d->step == TRACE_NONE ? 1 : b->d->step,
                    .waited_ps = s->wait_ps,
                    .match = s->meets ? 2 * s->meets + side : 0,
                    .from_lane = lane};

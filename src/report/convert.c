@@ -76,6 +76,8 @@ const char *process_args(const ctx *c, arena *a, const trace_process *p) {
   put_number(&b, "world", p->world_size ? (i64)p->world_size : -1);
   put_text(&b, c, "host", p->host), put_text(&b, c, "device", p->device);
   if (p->serial) sb_put(&b, ",\"serial\":1");
+  put_text(&b, c, "model", p->ran.model), put_text(&b, c, "plan", p->ran.plan);
+  put_text(&b, c, "machine", p->ran.machine), put_text(&b, c, "digest", p->ran.digest);
   if (p->placed) sb_fmt(&b, ",\"data\":%u,\"stage\":%u,\"tensor\":%u", p->data, p->stage, p->tensor);
   return sb_str(&b);
 }
@@ -97,8 +99,8 @@ static void put_lanes(converter *k, const trace *t, u32 process, u32 pid, const 
     const trace_lane *x = &t->lanes.v[l];
     if (x->process != process) continue;
     put_name(k, "thread", pid, l,
-             x->device   ? arena_printf(k->a, "device %lld stream %lld", (long long)x->of, (long long)x->id)
-             : x->name.i ? sym_str(k->c, x->name)
+             x->name.i   ? sym_str(k->c, x->name)
+             : x->device ? arena_printf(k->a, "device %lld stream %lld", (long long)x->of, (long long)x->id)
                          : arena_printf(k->a, "thread %lld", (long long)x->id),
              lane_args(k, x), l + (x->device ? 0 : t->lanes.n));
   }

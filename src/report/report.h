@@ -161,6 +161,7 @@ typedef struct {
   const sim_result *s; // with a timeline
   const machine *m;
   const char *model, *plan; // plan: NULL: a program that is distributed already
+  const char *digest;       // of both (trace_ran); NULL likewise
   const char *weights;      // types of its parameters; NULL: it has none
 } prediction;
 typedef struct {

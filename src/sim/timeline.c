@@ -86,6 +86,7 @@ static void record(void *arg, const sim_graph *c, u32 node, i64 start) {
                      .dur_ps = c->dur[node],
                      .microbatch = ir_microbatch(l->p, i->coord, *here(r)),
                      .task = r->task,
+                     .step = 1,
                      .layer = layer,
                      .match = match,
                      .from_lane = lowest * l->of.nstreams + i->strm,

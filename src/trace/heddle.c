@@ -44,6 +44,7 @@ typedef struct {
   sym name, cat;
   // of args
   sym title, host, device;
+  trace_ran ran;
   trace_origin origin;
   i64 rank, world, data, stage, tensor, dated, serial, of, stream, thread; // ABSENT: not said
   i64 launch, step, microbatch, chunk, match, layer;
@@ -118,7 +119,9 @@ static void take_args(heddle *h, event *e) {
                {"node", &e->origin.node}, {"function", &e->origin.func},
                {"task", &e->origin.task}, {"op", &e->comm.op},
                {"group", &e->comm.group}, {"members", &e->comm.members},
-               {"type", &e->comm.type}};
+               {"type", &e->comm.type},   {"model", &e->ran.model},
+               {"plan", &e->ran.plan},    {"machine", &e->ran.machine},
+               {"digest", &e->ran.digest}};
   scan_text key;
   if (!scan_object(h->s)) return;
   while (scan_member(h->s, &key)) {
@@ -200,7 +203,7 @@ static void take_process(heddle *h, const event *e) {
   if (e->rank != ABSENT) p->rank = e->rank >= 0 && e->rank < TRACE_NONE ? (u32)e->rank : TRACE_NONE;
   if (e->world > 0 && e->world < TRACE_NONE) p->world_size = (u32)e->world;
   p->host = e->host, p->device = e->device, at->dated = e->dated > 0;
-  p->serial = e->serial > 0;
+  p->serial = e->serial > 0, p->ran = e->ran;
   p->placed = e->data >= 0 && e->stage >= 0 && e->tensor >= 0;
   if (p->placed) p->data = (u32)e->data, p->stage = (u32)e->stage, p->tensor = (u32)e->tensor;
 }
@@ -233,7 +236,7 @@ static bool kind_of(const char *cat, trace_is *is, u8 *flags) {
                  {"update", TRACE_UPDATE},
                  {"recompute", TRACE_RECOMPUTE},
                  {"backward", TRACE_BACKWARD},
-                 {"forward", 0}};
+                 {"forward", TRACE_FORWARD}};
   *is = TRACE_KERNEL, *flags = 0;
   for (u32 k = 0; k < COUNT_OF(kernels); k++)
     if (!strcmp(cat, kernels[k].cat)) return *flags = kernels[k].flags, true;

@@ -36,6 +36,11 @@ enum {
 };
 const char *trace_is_name(trace_is k); // "kernel"
 
+// What was run, as a recording says it: the model as it was named, the plan in one line, the machine whose costs it was made
+// with, and a digest of the model's structure and the plan. 0: not said.
+typedef struct {
+  sym model, plan, machine, digest;
+} trace_ran;
 // A process is what has recorded: one clock.
 typedef struct {
   u32 rank;       // in the job; TRACE_NONE: not said
@@ -45,6 +50,7 @@ typedef struct {
   sym device;     // kind of device, "NVIDIA A100-SXM4-80GB"; 0: not said
   // Its host runs its events itself, one after the other, and nothing launches them (Heddle's own runs).
   bool serial;
+  trace_ran ran;
   bool placed;             // where it stands in the job is known:
   u32 data, stage, tensor; // ranks of data, pipeline and tensor parallelism
   i64 base_ns; // times of its events are relative to this, ns since 1970 (or since the host started: then it is
@@ -154,8 +160,15 @@ typedef struct {
   VEC(trace_memory) memory; // in the order of the file
   hmap by_lane, by_name, by_origin;
 } trace;
-// LEAVES: a communication that waits for nobody: it sends and goes on (trace_process.serial).
-enum { TRACE_COMM = 1, TRACE_BACKWARD = 2, TRACE_UPDATE = 4, TRACE_RECOMPUTE = 8, TRACE_LEAVES = 16 };
+// LEAVES: a communication that waits for nobody: it sends and goes on (trace_process.serial). FORWARD: its file says so.
+enum {
+  TRACE_COMM = 1,
+  TRACE_BACKWARD = 2,
+  TRACE_UPDATE = 4,
+  TRACE_RECOMPUTE = 8,
+  TRACE_LEAVES = 16,
+  TRACE_FORWARD = 32
+};
 
 // The number of the lane, made if need be.
 u32 trace_lane_of(arena *a, trace *t, u32 process, bool device, i64 of, i64 id);

@@ -1,7 +1,7 @@
 // faulty.c - a transport that does what goes wrong: heddle-mpi.so, but one rank does something at one of its messages.
 //
 // HEDDLE_FAULT=RANK:MESSAGE:WHAT, messages counted from 1, sent and received:
-//   kill, stop   this signal to itself
+//   kill, stop, term   this signal to itself
 //   exit         ends as if all were well
 //   lose         what it sends is sent nowhere
 //   deaf         what it receives never comes
@@ -45,6 +45,7 @@ static void next_message(void) {
   if (real.rank != faulty_rank || ++at != message) return;
   if (strikes("kill")) raise(SIGKILL);
   if (strikes("stop")) raise(SIGSTOP);
+  if (strikes("term")) raise(SIGTERM);
   if (strikes("exit")) _exit(0);
   if (strikes("memory")) limit_memory();
   if (strikes("disk")) setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, RLIM_INFINITY});

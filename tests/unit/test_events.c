@@ -1,6 +1,7 @@
 // test_events.c - times of events: the text an event is known by, the database, what is made of repeats, and that each is
 // measured once and then is the price.
 #include "front/front.h"
+#include "machine/event_db.h"
 #include "plan/plan.h"
 #include "profile/internal.h"
 #include "profiles.h"
@@ -178,6 +179,11 @@ TEST(events_damaged) {
     m->events = NULL;
     const bool ok = machine_events_read(m, a, bad);
     CHECK_EQ_I64(ok, diag_count(c) == 0);
+    for (u32 k = 0; ok && k < 40; k++) {
+      const measured_event *x = machine_events_find(m->events, row[k].key);
+      CHECK_MSG(x && x->ps == k && x->spread == 0 && x->count == 9, "a byte at %zu changes %s", at,
+                row[k].key);
+    }
     told += !ok;
   }
   CHECK(told > 0 && n > 100);
@@ -187,6 +193,11 @@ TEST(events_damaged) {
     CHECK_MSG(!machine_events_read(m, a, bad) && diag_count(c) > 0, "%zu of %zu", size, f.size);
   }
   file_unmap(&f);
+  db = event_db_open(c, a, path, true); // by another program: it is not damaged
+  CHECK(db && event_db_do(db, "UPDATE events SET median_ps = 7 WHERE key LIKE 'matmul f32[3,%'"));
+  event_db_close(db);
+  diag_clear(c);
+  CHECK(machine_events_read(m, a, path) && machine_events_find(m->events, row[3].key)->ps == 7);
   unlink(path), unlink(bad);
   ctx_free(c);
 }

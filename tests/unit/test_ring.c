@@ -85,7 +85,7 @@ static void *run_member(void *arg) {
   if (r) eval_rank_ring(r, m->chunk);
   if (r && m->record) eval_rank_record(r, m->ranks, 1 << 20);
   m->ok = r && eval_rank_step(r, next) && results(m, r);
-  const trace_source *t = m->ok ? eval_rank_recorded(r, m->a, &about) : NULL;
+  const trace_source *t = m->ok ? eval_rank_recorded(r, m->a, &(eval_job){.taken = 1}, &about) : NULL;
   arena *tmp = arena_new();
   if (t) t->play(t, tmp, 0, t->nranks * t->nstreams, take_comm, m);
   arena_free(tmp);

@@ -421,3 +421,34 @@ $ heddle export gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32 --t
         add_6, layernorm_4, split_3, split_4, scale_2, softmax_2, product_9, add_8, layernorm_5, add_9,
         gelu_2,
     )
+## What was written, as JSON; without a file the program is in it.
+$ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --strategy 'dp=2 tp=2' --machine dgx-2 --json -o step.py --arrays first; head -1 step.py; ls first | head -1
+{
+  "model": "mlp-xs:layers=2,hidden=8",
+  "plan": "dp=2 tp=2 pp=1",
+  "machine": "dgx-2",
+  "ranks": 4,
+  "format": "pytorch",
+  "output": "step.py",
+  "arrays": "first",
+  "text": null
+}
+#!/usr/bin/env python3
+h.0.w.npy
+$ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --strategy 'dp=2' --to profile-pytorch --machine dgx-2 --json | cut -c1-60
+{
+  "model": "mlp-xs:layers=2,hidden=8",
+  "plan": "dp=2 tp=1 pp=1",
+  "machine": "dgx-2",
+  "ranks": 2,
+  "format": "profile-pytorch",
+  "output": null,
+  "arrays": null,
+  "text": "#!/usr/bin/env python3\n\"\"\"Measures what the i
+}
+$ heddle machines laptop --json -o laptop.yaml | head -4; grep -c . laptop.yaml
+{
+  "output": "laptop.yaml",
+  "machine": "laptop",
+  "about": "4 processor cores, one rank each",
+30

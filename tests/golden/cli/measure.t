@@ -33,7 +33,7 @@ error[E0117]: no measured times of the machine '1x4 v100'
 [1]
 ## It is a database: a damaged one says so, one of something else too.
 $ head -c 5000 times.db >half.db; heddle sim mlp-xs --train --strategy 'dp=2' --machine '1x2 cpu-core' --profiles half.db
-error[E0117]: the database of measured times is cut short: 5000 of 8192 bytes
+error[E0117]: the database of measured times is cut short: 5000 of 12288 bytes
   --> half.db
   hint: rm half.db; `heddle profile` measures anew
 [1]
@@ -81,6 +81,11 @@ $ heddle machines probe -o here.yaml && heddle machines here.yaml | sed -E 's/^m
 machine ~
 about ~
 device  count    memory    usable  bandwidth           f16          bf16           f32           f64
+$ heddle machines probe --json -o again.yaml | grep -oE '"(output|device)": "[^"]*"'; heddle machines probe --json | grep -oE '"(output|device)": "[^"]*"'; grep -c '# measured: ' again.yaml
+"output": "again.yaml"
+"device": "core"
+"device": "core"
+13
 $ grep -c '# measured: ' here.yaml
 13
 $ heddle sim mlp-xs:layers=2,hidden=16 --batch 8 --train --strategy 'dp=1' --machine here.yaml | grep -c 'time per step'

@@ -255,6 +255,12 @@ error[E0117]: the key is not that of an event: relu f32[4,64 -> f32[4,64] on cpu
      |         ^
   hint: the form is that of docs/profiles.md: matmul f32[8,4] f32[4,2] -> f32[8,2] on h100
 [1]
+$ head -n 2 examples/profiles/mlp-torch.jsonl | sed '2s/-> f32\[4,64\]/-> f32[4,65]/' >x; heddle profile --import x -o none.db
+error[E0117]: the key contradicts itself: its operands do not give these results
+  --> x:2:9
+   2 | {"key": "relu f32[4,64] -> f32[4,65] on cpu-core", "machine": "1x2 cpu-core", "versions": "torch...
+     |         ^
+[1]
 $ head -n 2 examples/profiles/mlp-torch.jsonl | sed '2s/f32\[4,64\]/f32[04,64]/' >x; heddle profile --import x -o none.db
 error[E0117]: the key is not written as Heddle writes it: relu f32[04,64] -> f32[4,64] on cpu-core
   --> x:2:9

@@ -58,6 +58,12 @@ error[E0801]: --collectives does not apply to `heddle sim`
   hint: `heddle sim --help` lists the options
 [2]
 ## data
+$ heddle run --help | grep -- '--data '
+  --data PATH            training data: a file of tokens (.u16, .npy, ...), or a folder with a file for every input (default: random, the same in every step). A number is the data-parallel degree, as --data N of other commands
+  heddle run gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32 --strategy "pp=2 mb=2" --data examples/tokens.u16 --shuffle --save ckpt --save-every 2 --steps 5
+  heddle run gpt2:layers=2,hidden=64,heads=4,vocab=256 --batch 8 --seq 32 --strategy "dp=2 zero=3" --data examples/tokens.u16 --resume ckpt --steps 8
+$ heddle help run --json | grep -c '"--data"'
+1
 $ heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data nowhere.u16
 error[E0101]: cannot read 'nowhere.u16': No such file or directory
 [1]
@@ -130,6 +136,11 @@ $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume answer
 error[E0120]: not a checkpoint of `heddle run --save`
   --> answer.safetensors
   hint: --weights answer.safetensors takes its weights alone
+[1]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --optimizer adafactor --resume tests/training/step-000002.safetensors
+error[E0121]: the optimizer has other states than the checkpoint; it has not the 4 of the model: h.0.w.r, h.1.w.r, h.0.w.c, ..
+  --> tests/training/step-000002.safetensors
+  hint: --optimizer sgd as it was written with, or --weights tests/training/step-000002.safetensors: its weights, and states from zero
 [1]
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume tests/training/step-000002.safetensors --steps 2
 error: the checkpoint is of step 2; nothing is left of --steps 2

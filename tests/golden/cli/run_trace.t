@@ -113,6 +113,7 @@ machine    laptop
 ranks      2
 measured   81.75 us, the median of 2 steps from 81.75 us to 83.20 us
 predicted  46.62 us
+error bar  unknown: no measured spread for 100.0 % of the step
 gap        +35.13 us
 ratio      1.75x
 activity   52 of 61 instructions start and end 11.7 % of the step away from the prediction, on average; median of the worst stage 40.6 %
@@ -182,3 +183,24 @@ $ heddle trace rescale tests/rare/run --ranks 8
 error[E0106]: a message (send) goes from one rank to another: ranks are no copies of each other
   hint: rescale takes pipelined timelines, and jobs whose ranks all communicate with all
 [1]
+## A recording says what was run, and another program is told before its figures are read.
+$ mkdir named; for k in 0 1; do sed 's/"serial":1/"serial":1,"model":"mlp-xs:layers=2,hidden=16","plan":"dp=1 tp=1 pp=2 mb=2","digest":"1"/' tests/rare/run/rank$k.json >named/rank$k.json; done; heddle compare mlp-xs:layers=4,hidden=16 --batch 8 --strategy 'dp=2' --machine laptop --from named 2>&1 >out.txt
+warning[W0104]: recorded was 'mlp-xs:layers=2,hidden=16' under dp=1 tp=1 pp=2 mb=2, predicted is 'mlp-xs:layers=4,hidden=16' under dp=2 tp=1 pp=1
+  hint: compare with the model, the sizes and the plan that were run; of training with --train
+$ heddle compare mlp-xs:layers=2,hidden=16 --batch 16 --strategy 'pp=2 mb=2' --machine laptop --from named 2>&1 >out.txt
+warning[W0104]: recorded was 'mlp-xs:layers=2,hidden=16' under dp=1 tp=1 pp=2 mb=2 with other sizes, another optimizer or another file of that name than predicted
+  hint: compare with the model, the sizes and the plan that were run; of training with --train
+## Names of streams and what computations are for stay in another file.
+$ cat tests/rare/run/rank*.json | grep -o '"cat":"[fbuc][a-z]*"' | sort | uniq -c; grep -o '"thread_name".*"pid":0.*' job.json | grep -o '"name":"[^"]*"'; grep -o '"cat":"[fbuc][a-z]*"' job.json | sort | uniq -c
+     78 "cat":"backward"
+     24 "cat":"communication"
+     69 "cat":"forward"
+     12 "cat":"update"
+"name":"compute"
+"name":"pp.f0"
+"name":"pp.b0"
+"name":"steps"
+     78 "cat":"backward"
+     24 "cat":"communication"
+     69 "cat":"forward"
+     12 "cat":"update"

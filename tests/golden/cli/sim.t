@@ -457,11 +457,11 @@ $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --data 2 --pipeline 2 --microbat
 ## Around what a task runs is a slice with its name: 0F1 is the forward of stage 0 for microbatch 1. Its sends say it too.
 $ heddle sim mlp-xs:layers=2,hidden=8 --batch 4 --train --pipeline 2 --microbatches 2 --machine laptop --timeline - | grep '"0F1"'
 {"ph":"B","name":"0F1","cat":"task","pid":0,"tid":0,"ts":3.096},
-{"ph":"X","name":"matmul","cat":"forward","pid":0,"tid":0,"ts":3.096,"dur":1.048,"args":{"step":0,"microbatch":1,"task":"0F1","layer":0,"node":"mlp-xs"}},
-{"ph":"X","name":"relu","cat":"forward","pid":0,"tid":0,"ts":4.144,"dur":1.016,"args":{"step":0,"microbatch":1,"task":"0F1","layer":0,"node":"mlp-xs"}},
+{"ph":"X","name":"matmul","cat":"forward","pid":0,"tid":0,"ts":3.096,"dur":1.048,"args":{"step":1,"microbatch":1,"task":"0F1","layer":0,"node":"mlp-xs"}},
+{"ph":"X","name":"relu","cat":"forward","pid":0,"tid":0,"ts":4.144,"dur":1.016,"args":{"step":1,"microbatch":1,"task":"0F1","layer":0,"node":"mlp-xs"}},
 {"ph":"E","name":"0F1","cat":"task","pid":0,"tid":0,"ts":5.16},
-{"ph":"X","name":"send","cat":"communication","pid":0,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":0,"microbatch":1,"task":"0F1","bytes":64,"match":2,"node":"mlp-xs"}},
-{"ph":"X","name":"send","cat":"communication","pid":1,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":0,"microbatch":1,"task":"0F1","bytes":64,"match":2,"node":"mlp-xs"}},
+{"ph":"X","name":"send","cat":"communication","pid":0,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":1,"microbatch":1,"task":"0F1","bytes":64,"match":2,"node":"mlp-xs"}},
+{"ph":"X","name":"send","cat":"communication","pid":1,"tid":1,"ts":5.6088,"dur":2.5128,"args":{"step":1,"microbatch":1,"task":"0F1","bytes":64,"match":2,"node":"mlp-xs"}},
 ## Slices say the layer, counted through the model whatever stage it is in: as the weights' names have it, else as main calls them.
 $ heddle import mlp-xs:layers=4,hidden=8 --batch 4 | sed 's/h\.\([0-9]\)\.w/w\1x/g' >nameless.heddle; printf '%s\n' 's/.*"cat":"\([a-z]*\)","pid":\([0-9]*\).*"layer":\([0-9]*\).*/rank \2 layer \3 \1/p' >layers.sed
 $ heddle sim mlp-xs:layers=4,hidden=8 --batch 4 --train --strategy 'pp=2 mb=2 v=2 schedule=interleaved' --machine laptop --timeline - | sed -n -f layers.sed | sort -u

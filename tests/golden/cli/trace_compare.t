@@ -7,6 +7,7 @@ machine    dgx-2
 ranks      4
 measured   275.0 us
 predicted  275.0 us
+error bar  unknown: no measured spread for 100.0 % of the step
 gap        0
 ratio      1.00x
 step       no step before it was recorded, so it is compared with one step alone
@@ -60,6 +61,7 @@ machine    dgx-2
 ranks      4
 measured   454.2 us
 predicted  168.2 us
+error bar  unknown: no measured spread for 100.0 % of the step
 gap        +286.0 us
 ratio      2.70x
 step       no step before it was recorded, so it is compared with one step alone
@@ -111,6 +113,9 @@ $ heddle trace compare examples/traces/simulated/slow.json mlp-xs:layers=2 --bat
   "sd_ps": null,
   "alone": true,
   "predicted_ps": 168206921,
+  "time_error_ps": null,
+  "known_error_ps": 0,
+  "known_error_share": 0,
   "gap_ps": 285962555,
   "ratio": 2.700064143020607,
   "clocks_corrected_ps": 0,
@@ -171,6 +176,7 @@ machine    dgx-2
 ranks      2
 measured   2.146 ms, the median of 2 steps from 2.146 ms to 2.926 ms
 predicted  1.108 ms
+error bar  unknown: no measured spread for 100.0 % of the step
 gap        +1.037 ms
 ratio      1.94x
 
@@ -199,7 +205,7 @@ copies         copies                        1          0  40.00 us             
 data movement  computation                   0          2             5.534 us  -11.07 us
 reduction      computation                   0          1             6.067 us  -6.067 us
 ## One rank of two
-$ heddle trace compare examples/traces/ddp/rank1.json mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 --steps 12 | head -9
+$ heddle trace compare examples/traces/ddp/rank1.json mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 --steps 12 | head -10
 model      mlp-xs:layers=3,hidden=2048
 plan       dp=2 tp=1 pp=1
 weights    f32
@@ -207,33 +213,35 @@ machine    dgx-2
 ranks      1 recorded of the plan's 2: those are compared
 measured   2.926 ms
 predicted  1.108 ms
+error bar  unknown: no measured spread for 100.0 % of the step
 gap        +1.817 ms
 ratio      2.64x
 ## Clocks of hosts that are apart change little.
-$ mkdir far; cp examples/traces/ddp/rank0.json far; sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' examples/traces/ddp/rank1.json >far/rank1.json; heddle trace compare far mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 >a; sed -n 5,10p a; heddle trace compare examples/traces/ddp mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 | diff - a
+$ mkdir far; cp examples/traces/ddp/rank0.json far; sed 's/"baseTimeNanoseconds": 1735689600000/"baseTimeNanoseconds": 1735689600005/' examples/traces/ddp/rank1.json >far/rank1.json; heddle trace compare far mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 >a; sed -n 5,11p a; heddle trace compare examples/traces/ddp mlp-xs:layers=3,hidden=2048 --batch 64 --train --strategy dp=2 --machine dgx-2 | diff - a
 ranks      2
 measured   2.146 ms, the median of 2 steps from 2.146 ms to 2.926 ms
 predicted  1.108 ms
+error bar  unknown: no measured spread for 100.0 % of the step
 gap        +1.037 ms
 ratio      1.94x
 clocks     of hosts are up to 5.000 ms apart: put on that of the first
-9a10
+10a11
 > clocks     of hosts are up to 5.000 ms apart: put on that of the first
-17c18
+18c19
 < exposed communication  all_reduce            521.8 us   506.0 us  +15.72 us       1.5 %
 ---
 > exposed communication  all_reduce            521.2 us   506.0 us  +15.22 us       1.5 %
-19,20c20,21
+20,21c21,22
 < idle                   waiting for peers     250.0 ns          0  +250.0 ns       0.0 %
 < idle                   waiting for the host  134.2 us          0  +134.2 us      12.9 %
 ---
 > idle                   waiting for peers     500.0 ns          0  +500.0 ns       0.0 %
 > idle                   waiting for the host  134.5 us          0  +134.5 us      13.0 %
-25c26
+26c27
 <    1  1.440 ms   602.4 us  522.0 us   506.0 us  40.00 us          0  143.8 us          0
 ---
 >    1  1.440 ms   602.4 us  521.0 us   506.0 us  40.00 us          0  144.8 us          0
-29c30
+30c31
 < all_reduce     exposed communication         2          4  390.2 us   126.5 us  +274.5 us
 ---
 > all_reduce     exposed communication         2          4  390.0 us   126.5 us  +274.0 us
