@@ -190,6 +190,7 @@ void prog_renumbered(prog *p); // ids of types, groups or functions mean somethi
 prog *prog_new(ctx *c);        // own arena and space
 void prog_free(prog *p);
 prog *prog_clone(const prog *p, ctx *c); // same ids; constant bytes are shared
+prog *prog_empty(const prog *p);         // the same without functions
 
 // ---- interning -----------------------------------------------------------------------------------------
 type type_tensor(prog *p, const shape *s, layout l, group g);

@@ -31,8 +31,8 @@ typedef struct {
   arena *keep, *a; // what is remembered; scratch of one instruction
   u32 rank;
   bool failed;
-  u32 ngroups, *home; // per group of s: its image in p + 1; 1: the rank is not in it; 0: not asked yet
-  hmap func_map;      // (function, group) -> function of p + 1
+  u32 ngroups, *home;      // per group of s: its image in p + 1; 1: the rank is not in it; 0: not asked yet
+  hmap func_map, type_map; // (function or type, group) -> function or type of p + 1
   VEC(exchange) exchanges;
   hmap exchange_map;
 } lowering;
@@ -129,7 +129,9 @@ static coords coords_in(lowering *w, group g, u32 member) {
   return c;
 }
 
-static type lower_type(lowering *w, type t, group g) { // none: not on this rank
+static type lower_type(lowering *w, type t, group g); // none: not on this rank
+
+static type new_type(lowering *w, type t, group g) {
   type_info i = *type_get(w->s, t);
   if (i.tuple) {
     u32 n = 0;
@@ -144,6 +146,13 @@ static type lower_type(lowering *w, type t, group g) { // none: not on this rank
   shape s = i.s;
   layout_info li = cut_out(w, &i, true, &c, s.dim);
   return type_tensor(w->p, &s, layout_of(w->p->sp, &li), home(w, i.g));
+}
+
+static type lower_type(lowering *w, type t, group g) {
+  const u64 key = hash_u64((u64)t.i << 32 | g.i, 1);
+  u32 known = hmap_get(&w->type_map, key);
+  if (!known) hmap_add(w->keep, &w->type_map, key, known = new_type(w, t, g).i + 1);
+  return (type){known - 1};
 }
 
 // ---- boxes of elements ---------------------------------------------------------------------------------
@@ -542,8 +551,7 @@ static bool rank_exists(const prog *s, u32 rank) {
 prog *plan_lower(const prog *distributed, u32 rank) {
   if (!rank_exists(distributed, rank)) return NULL;
   lowering *w = &(lowering){.s = distributed, .rank = rank, .keep = arena_new(), .a = arena_new()};
-  w->p = prog_clone(distributed, distributed->c);
-  w->p->funcs.n = 1, w->p->main.i = 0;
+  w->p = prog_empty(distributed);
   w->home = ZNEWN(w->keep, u32, group_count(distributed->sp) + 1);
   w->p->main = lower_func(w, distributed->main, (group){0});
   arena_free(w->a);
