@@ -243,7 +243,7 @@ static i64 send_bytes(u32 nf, u32 nt, i64 to) { return MAX(to, (i64)ceil_div(to 
 
 static group send_target(const site *s) {
   const type_info *r = site_result(s, 0);
-  return r->g.i ? r->g : s->g;
+  return group_bind(r->g, s->g);
 }
 
 // What member m of the source sends: the pieces of its targets, or its part of the piece of one, which waits for all of it.

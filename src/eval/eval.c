@@ -12,7 +12,7 @@
 // Room for a value of this type; pieces not yet there.
 held eval_held_new(interp *m, type t, group bound) {
   const type_info *ti = type_get(m->p, t);
-  held h = {.g = ti->tuple ? (group){0} : bind(ti->g, bound)}; // a tuple lies where its elements lie
+  held h = {.g = ti->tuple ? (group){0} : group_bind(ti->g, bound)}; // a tuple lies where its elements lie
   if (ti->tuple) {
     h.n = ti->n;
     h.elem = ZNEWN(m->stack, held, h.n);
@@ -161,8 +161,11 @@ static bool compute_member(interp *m, const frame *f, const step *s, u32 member,
 
 static bool compute(interp *m, frame *f, const instr *i, const point *at) {
   arena_mark_t mark = arena_mark(m->scratch);
-  step s = {
-      .i = i, .nopd = instr_nopd(f->f, i), .nres = i->nres, .g = bind(i->g, f->g), .out = &f->v[i->res]};
+  step s = {.i = i,
+            .nopd = instr_nopd(f->f, i),
+            .nres = i->nres,
+            .g = group_bind(i->g, f->g),
+            .out = &f->v[i->res]};
   s.in = NEWN(m->scratch, const held *, s.nopd);
   s.inp = NEWN(m->scratch, const holdings *, s.nopd);
   s.outp = NEWN(m->scratch, const holdings *, s.nres);
@@ -265,7 +268,7 @@ static bool communicate(interp *m, frame *f, const instr *i, u32 index, const po
       }
   }
   if (ok) lend_to_sum(m, f, i, index, in, out);
-  ok = ok && eval_move(m, i, at, in, nopd, out, i->nres);
+  ok = ok && eval_move(m, i, at, in, nopd, out, i->nres, f->parts ? &f->parts[index] : NULL);
   if (ok && i->op == OP_copy && !strcmp(sym_str(m->c, attr_get(a, A_to)->u.s), "host"))
     for (u32 k = 0; k < i->nres; k++)
       for (u32 r = 0; r < out[k].p->n; r++)
@@ -291,7 +294,7 @@ static point merged(const interp *m, const point *outer, u32 coord) {
 
 static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at) {
   const func_info *callee = func_get(m->p, i->callee);
-  group g = bind(i->g, f->g);
+  group g = group_bind(i->g, f->g);
   u32 n = instr_nopd(f->f, i);
   if (n != callee->nparams || i->nres != callee->rets.n) {
     diag(m->c, E_ARITY, i->where, "call of @%s with %u operands and %u results; it has %u and %u",
@@ -375,9 +378,9 @@ static bool run_one(interp *m, frame *f, u32 i, u32 number) {
   const instr *in = &f->f->body.v[i];
   const bool dry = eval_is_dry(m);
   const bool ok = m->record && !dry ? record_exec(m->record, m, f, i, number) : eval_exec(m, f, i);
-  if (!m->link) progress_step(&m->bar, m->done += eval_members(m, bind(in->g, f->g)));
+  if (!m->link) progress_step(&m->bar, m->done += eval_members(m, group_bind(in->g, f->g)));
   for (u32 k = f->life->begin[i]; k < f->life->begin[i + 1]; k++) eval_held_drop(m, &f->v[f->life->dies[k]]);
-  if (m->watch && !dry) m->watch(m->watcher, f->f, in, bind(in->g, f->g));
+  if (m->watch && !dry) m->watch(m->watcher, f->f, in, group_bind(in->g, f->g));
   return ok;
 }
 
@@ -398,7 +401,8 @@ static bool run_func(interp *m, func fn, group g, const point *at, held *args, h
              *at,
              ZNEWN(m->stack, held, func_get(m->p, fn)->values.n),
              lifetimes_of(m, fn),
-             {0}};
+             {0},
+             m->link ? parts_of(m, fn, g) : NULL};
   for (u32 k = 0; k < f.f->nparams; k++) {
     f.v[k + 1] = args[k];
     args[k] = (held){0};
@@ -537,7 +541,7 @@ double eval_executions(const prog *p) {
   double n = 0, *memo = ZNEWN(a, double, p->funcs.n);
   for (u32 k = 0; k < m->body.n; k++) {
     const instr *i = &m->body.v[k];
-    n += (i->op == OP_call ? inside(p, i->callee, memo) : 1) * (i->g.i ? group_get(p->sp, i->g)->nranks : 1);
+    n += (i->op == OP_call ? inside(p, i->callee, memo) : 1) * group_size(p->sp, i->g);
   }
   arena_free(a);
   return n;

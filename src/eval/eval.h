@@ -40,16 +40,6 @@ bool eval_run(const prog *p, const eval_opts *o, const eval_array *in, u32 nin, 
 
 double eval_executions(const prog *p); // of instructions, calls expanded, on all ranks of main's groups
 
-// Who gives in a send: member `to` of a target of nt takes every element from the first of the source's nf members that has
-// it, in this order, k = 0, 1, .. send_givers(nf) - 1 (from nf on they are nobody): the one of its own number, or at its part of
-// the source, then those whose numbers differ in the lowest bits. So of members that hold the same each gives something.
-static inline u32 send_giver(u32 nf, u32 nt, u32 to, u32 k) { return (u32)((u64)to * nf / nt) ^ k; }
-static inline u32 send_givers(u32 nf) {
-  u32 n = 1;
-  while (n < nf) n *= 2;
-  return n;
-}
-
 // Inputs for main, from a seed and the parameter's number alone: constant elements where the program has
 // them, else normally distributed weights (1/sqrt(fan); gains around 1), states that an optimizer could have,
 // integers within the bounds that their uses demand (rows of a table, classes), positive numbers under roots

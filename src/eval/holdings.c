@@ -5,16 +5,6 @@
 #include "eval/internal.h"
 #include <stdlib.h>
 
-// ---- groups: group 0 is one rank, 0 --------------------------------------------------------------------
-
-u32 eval_members(const interp *m, group g) { return g.i ? group_get(m->p->sp, g)->nranks : 1; }
-u32 eval_rank_of(const interp *m, group g, u32 member) {
-  return g.i ? group_get(m->p->sp, g)->ranks[member] : 0;
-}
-int eval_member(const interp *m, group g, u32 rank) {
-  return g.i ? group_member(m->p->sp, g, rank) : rank == 0 ? 0 : -1;
-}
-
 // ---- maps and holdings ---------------------------------------------------------------------------------
 
 static const imap *map_intern(interp *m, const i64 *index, i64 n, i64 extent) {
@@ -28,9 +18,13 @@ static const imap *map_intern(interp *m, const i64 *index, i64 n, i64 extent) {
     if (x->n == n && x->extent == extent && !memcmp(x->index, index, sizeof *index * (size_t)n)) return x;
   }
   imap *x = NEW(m->a, imap);
-  *x = (imap){n, extent, arena_dup(m->a, index, sizeof *index * (size_t)n), NEWN(m->a, i64, extent)};
+  *x = (imap){.n = n,
+              .extent = extent,
+              .index = arena_dup(m->a, index, sizeof *index * (size_t)n),
+              .inverse = NEWN(m->a, i64, extent)};
   for (i64 g = 0; g < extent; g++) x->inverse[g] = -1;
   for (i64 k = n; k-- > 0;) x->inverse[index[k]] = k;
+  if (m->link) x->has = ranges_of(m->a, arena_dup(m->a, index, sizeof *index * (size_t)n), n);
   hmap_add(m->a, &m->map_index, h, m->maps.n);
   *vec_push(m->a, &m->maps) = x;
   return x;
@@ -79,7 +73,7 @@ static bool temporal_key(interp *m, const layout_info *l, const point *at, loc w
 const holdings *eval_holdings(interp *m, type t, group bound, const point *at, loc where) {
   const type_info *ti = type_get(m->p, t);
   const layout_info *l = layout_get(m->p->sp, ti->lay);
-  group g = bind(ti->g, bound);
+  group g = group_bind(ti->g, bound);
   u64 key[3] = {t.i, g.i, 0};
   if (!temporal_key(m, l, at, where, &key[2])) return NULL;
   u64 h = hash_bytes(key, sizeof key, 1);

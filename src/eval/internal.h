@@ -25,6 +25,7 @@ typedef struct {
   i64 n, extent;
   i64 *index;   // in the piece -> in the tensor
   i64 *inverse; // in the tensor -> in the piece or -1
+  ranges has;   // of the tensor
 } imap;
 typedef struct {
   i64 dim[DIMS_MAX], elems;
@@ -79,6 +80,8 @@ typedef struct {
   VEC(u64) holdings_key; // three words each
   hmap map_index, holdings_index;
   lifetimes *life; // by function; begin NULL: not yet known
+  hmap part_map;   // of a rank: function and group that it is called on -> number in parts + 1
+  VEC(struct own_part **) parts;
   progress bar;
   u64 done;   // executions
   i64 update; // of the call that runs: which update of its step it is, from 1; 0: it does not say
@@ -94,7 +97,8 @@ typedef struct {
   point at;
   held *v;
   const lifetimes *life;
-  VEC(waiting) waiting; // instructions that this rank will receive something by, in order (late.c)
+  VEC(waiting) waiting;    // instructions that this rank will receive something by, in order (late.c)
+  struct own_part **parts; // by instruction, of a rank (linked.c); NULL: all ranks are here
 } frame;
 
 buf *eval_buf(interp *m, i64 bytes);
@@ -129,10 +133,11 @@ ker_tensor eval_tensor(const holdings *p, u32 member, void *data);
 static inline i64 spot_bytes(const holdings *p, u32 member) {
   return p->at[member].elems * dtype_bytes(p->stored);
 }
-static inline group bind(group own, group bound) { return own.i ? own : bound; }
-u32 eval_members(const interp *m, group g);
-u32 eval_rank_of(const interp *m, group g, u32 member);
-int eval_member(const interp *m, group g, u32 rank); // -1: the rank is not in the group
+static inline u32 eval_members(const interp *m, group g) { return group_size(m->p->sp, g); }
+static inline u32 eval_rank_of(const interp *m, group g, u32 member) {
+  return group_rank(m->p->sp, g, member);
+}
+static inline int eval_member(const interp *m, group g, u32 rank) { return group_place(m->p->sp, g, rank); }
 // Is the member run by this process?
 static inline bool eval_mine(const interp *m, group g, u32 member) {
   return !m->link || eval_rank_of(m, g, member) == m->link->rank;
@@ -210,7 +215,6 @@ i64 portion_offset(const meeting *x, u32 portion, bool of_target);
 void portion_pick(const meeting *x, u32 portion, const char *from, char *together); // of the giver's piece
 void portion_put(const meeting *x, u32 portion, char *to, const char *together);    // into the target's
 void portion_copy(const meeting *x, char *to, const char *from, char *space); // all; space: for a portion
-bool meetings_part(const meeting *x, const meeting *y); // Have two givers of one target nothing in common?
 
 // What a piece is combined from, a portion at a time.
 typedef struct {
@@ -284,8 +288,8 @@ typedef struct {
   interp *m;
   const struct end *in, *out;
   reduction red;
-  u32 n, at;         // members; this rank's place
-  const u32 *member; // by place, of the group
+  u32 n, at;           // members; this rank's place
+  const giver *member; // by place, of the group
 } ring;
 // Can it go around a ring? The same on all members.
 bool ring_takes(const ring *r, opcode op);
@@ -299,8 +303,12 @@ typedef struct end { // one end
   const holdings *p;
   held *v;
 } end;
-bool eval_move(interp *m, const instr *i, const point *when, const end *in, u32 nin, const end *out,
-               u32 nout);
+// What this rank has to do in an instruction's movements: found out when they run first, in the dry step, and kept.
+typedef struct own_part own_part;
+own_part **parts_of(interp *m, func fn, group g); // by instruction of the function as called on g
+// of: of the instruction; NULL: nothing is kept.
+bool eval_move(interp *m, const instr *i, const point *when, const end *in, u32 nin, const end *out, u32 nout,
+               own_part **of);
 // acc[k] = acc[k] (+) x[k]; acc in f64 (t a float type) or i64. fold_begin sets it to what changes nothing.
 void eval_fold_begin(void *acc, dtype t, i64 n, reduction r);
 void eval_store(void *dst, dtype t, const void *acc, i64 n); // rounded

@@ -7,13 +7,13 @@
 #include "eval/internal.h"
 
 static group target_of(const interp *m, const frame *f, const instr *i) {
-  return bind(val_type(m->p, f->f, i->res)->g, f->g);
+  return group_bind(val_type(m->p, f->f, i->res)->g, f->g);
 }
 
 bool eval_receives_only(const interp *m, const frame *f, const instr *i) {
   if (i->op != OP_send) return false;
   const u32 rank = m->link->rank;
-  return eval_member(m, bind(i->g, f->g), rank) < 0 && eval_member(m, target_of(m, f, i), rank) >= 0;
+  return eval_member(m, group_bind(i->g, f->g), rank) < 0 && eval_member(m, target_of(m, f, i), rank) >= 0;
 }
 
 static bool meet(const interp *m, group x, group y) {
@@ -42,7 +42,7 @@ static bool needs(const interp *m, const frame *f, const instr *i, u32 send) {
     return eval_member(m, target_of(m, f, i), m->link->rank) >= 0 && !eval_receives_only(m, f, i);
   if (i->op != OP_call && !(row->flags & OPF_COMM) && i->op != OP_join && i->op != OP_part) return false;
   if (i->op == OP_call && names_groups(m->p, i->callee)) return true;
-  return meet(m, bind(s->g, f->g), bind(i->g, f->g));
+  return meet(m, group_bind(s->g, f->g), group_bind(i->g, f->g));
 }
 
 u32 eval_due(const interp *m, const frame *f, const instr *i) {

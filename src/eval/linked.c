@@ -5,40 +5,34 @@
 // is put together comes to its place, and a sum is made a portion at a time of what has come from all, where the
 // operand lies if that ends. All sends of a portion are put before all receives of an earlier one: they wait for
 // nobody, and both directions of a link are used at once.
+//
+// What this rank has to do in a movement does not change from step to step. It is found out once, where the movement is seen first:
+// in the dry step, before any runs.
 #include "eval/movement.h"
 
 enum { PORTION = 63 << 10, AHEAD = 2 }; // bytes; portions that are under way
 
-// How many elements of the piece of `to` the giver has.
-static i64 overlap(const movement *v, u32 to, giver g) {
-  const holdings *ip = v->in[g.end].p, *op = v->out->p;
-  i64 n = 1;
-  for (u32 d = 0; d < op->t->s.nd && n; d++) {
-    const imap *x = ip->at[g.member].map[d], *y = op->at[to].map[d];
-    i64 both = op->at[to].dim[d];
-    if (x && x != y) {
-      both = 0;
-      for (i64 j = 0; j < op->at[to].dim[d]; j++) both += x->inverse[y ? y->index[j] : j] >= 0;
-    }
-    n *= both;
-  }
-  return n;
-}
-
-// Does the piece of `to` need what giver k of its list holds? Both ends must say the same.
-static bool needed(const movement *v, u32 to, u32 k) {
-  const u32 nd = v->out->p->t->s.nd;
-  const spot *at = &v->in[v->list[k].end].p->at[v->list[k].member];
-  if (v->red != RED_NONE) return true;
-  if (eval_same(&v->in[v->list[0].end].p->at[v->list[0].member], &v->out->p->at[to], nd)) return !k;
-  for (u32 j = 0; j < k; j++)
-    if (eval_same(&v->in[v->list[j].end].p->at[v->list[j].member], at, nd)) return false;
-  return overlap(v, to, v->list[k]) > 0;
-}
+// One target in which this rank has a part: it is the target, or a giver.
+typedef struct {
+  u32 to;
+  bool portions;        // the parts fit together as they come
+  givers by;            // from whom the piece comes; of a sum all summands
+  const meeting **part; // by giver: what moves from it; NULL: not on this rank
+} taker;
+struct own_part { // of one movement, which is told by the pieces at both ends
+  own_part *next;
+  const holdings **in, *out; // equal ones are one object
+  reduction red;
+  givers ring;      // of a collective that can go around one: its members, in order
+  u32 place;        // of this rank in it
+  bool found, only; // found: the rest is known; only: each target has just the giver of its own number
+  u32 ntakers;
+  taker *takers, *own; // own: of this rank's piece; NULL: it is in none
+};
 
 static void forget(movement *v, const bool *came) {
-  for (u32 k = 0; k < v->n; k++) {
-    buf **b = &v->in[v->list[k].end].v->piece[v->list[k].member];
+  for (u32 k = 0; k < v->by.n; k++) {
+    buf **b = &v->in[v->by.v[k].opd].v->piece[v->by.v[k].member];
     if (came[k]) eval_drop(v->m, *b), *b = NULL;
   }
 }
@@ -46,6 +40,7 @@ static void forget(movement *v, const bool *came) {
 // A movement of which this process does what concerns its own rank.
 typedef struct {
   movement v;
+  own_part *part;
   int self;    // this rank's number in the target; -1: it is not in it
   bool around; // a ring
   bool there;  // the own piece needs no more than what comes
@@ -69,37 +64,155 @@ typedef VEC(flow) flows;
 static i64 most_of(const movement *v) { return v->i->op == OP_send ? INT64_MAX : PORTION; }
 
 static bool is_here(const movement *v, giver g) {
-  return eval_rank_of(v->m, v->in[g.end].g, g.member) == v->m->link->rank;
+  return eval_rank_of(v->m, v->in[g.opd].g, g.member) == v->m->link->rank;
 }
 
-static const spot *spot_of(const movement *v, giver g) { return &v->in[g.end].p->at[g.member]; }
+static const spot *spot_of(const movement *v, giver g) { return &v->in[g.opd].p->at[g.member]; }
 
-static meeting *meet(const movement *v, arena *a, const spot *to, giver g) {
-  return meeting_of(a, to, spot_of(v, g), v->out->p->t->s.nd, dtype_bytes(v->in[g.end].p->stored),
-                    most_of(v));
+static meeting *meet(const movement *v, arena *a, const spot *to, giver g, i64 most) {
+  return meeting_of(a, to, spot_of(v, g), v->out->p->t->s.nd, dtype_bytes(v->in[g.opd].p->stored), most);
 }
 
-// Do the parts of the piece of `to` that its givers have fit together as they come: all of it from each that is summed, else
-// every element from one? All ends say the same.
-static bool fits_in_portions(const movement *v, u32 to, arena *a) {
-  const spot *s = &v->out->p->at[to];
-  bool even = v->out->p->even, ok = true;
-  i64 found = 0;
-  u32 n = 0;
-  for (u32 k = 0; k < v->n && v->red != RED_NONE; k++)
-    if (!eval_holds_all(spot_of(v, v->list[k]), s, v->out->p->t->s.nd)) return false;
-  if (v->red != RED_NONE) return v->n > 1;
-  const meeting **part = NEWN(a, const meeting *, v->n + 1);
-  for (u32 k = 0; k < v->n; k++) {
-    if (!needed(v, to, k)) continue;
-    part[n] = meet(v, a, s, v->list[k]);
-    even = even && v->in[v->list[k].end].p->even, found += part[n++]->elems;
+// ---- what this rank has to do ------------------------------------------------------------------------------
+static box *boxes_of(arena *a, const holdings *p) {
+  const u32 nd = p->t->s.nd;
+  box *b = ZNEWN(a, box, p->n);
+  i64(*whole)[2] = (i64(*)[2])arena_alloc(a, sizeof(i64[2]) * (nd + 1));
+  for (u32 d = 0; d < nd; d++) whole[d][0] = 0, whole[d][1] = p->t->s.dim[d];
+  for (u32 k = 0; k < p->n; k++)
+    for (u32 d = 0; d < nd; d++)
+      b[k].d[d] = p->at[k].map[d] ? p->at[k].map[d]->has : (ranges){whole[d][1] > 0, &whole[d]};
+  return b;
+}
+
+typedef struct {
+  const movement *v;
+  giving x;
+  const box *want, **have; // by target; by operand and giver
+} search;
+
+// Who gives to `to`, and whether what they give fits together as it comes: all of it from each that is summed, else every element
+// from one. All ends say the same.
+static givers needed(const search *s, u32 to, arena *a, bool *portions) {
+  const movement *v = s->v;
+  const u32 nd = v->out->p->t->s.nd;
+  const spot *at = &v->out->p->at[to];
+  givers by;
+  if (s->x.adds) {
+    by = givers_of(&s->x, a, to);
+    *portions = by.n > 1;
+    for (u32 k = 0; k < by.n && *portions; k++) *portions = eval_holds_all(spot_of(v, by.v[k]), at, nd);
+    return by;
   }
-  for (u32 k = 0; k < n && !even && ok; k++)
-    for (u32 j = 0; j < k && ok; j++) ok = meetings_part(part[j], part[k]);
-  return ok && found == s->elems;
+  const gifts all = gifts_of(&s->x, a, to, nd, &s->want[to], s->have);
+  i64 found = all.missing;
+  by = (givers){all.n, NEWN(a, giver, all.n + 1)};
+  for (u32 k = 0; k < all.n; k++) by.v[k] = all.v[k].from, found += box_elems(&all.v[k].what, nd);
+  *portions = !all.missing && found == at->elems;
+  return by;
 }
 
+static bool concerns(const movement *v, const givers *by) {
+  for (u32 k = 0; k < by->n; k++)
+    if (is_here(v, by->v[k])) return true;
+  return false;
+}
+
+// A target's row, kept: with what moves from every giver to here, or from here.
+static taker taker_of(const movement *v, u32 to, const givers *by, bool portions, bool own) {
+  arena *a = v->m->a;
+  taker t = {.to = to, .portions = portions, .by = {by->n, arena_dup(a, by->v, by->n * sizeof *by->v)}};
+  t.part = ZNEWN(a, const meeting *, by->n + 1);
+  const spot *at = &v->out->p->at[to];
+  for (u32 k = 0, last = 0; k < by->n; k++) {
+    const giver g = by->v[k];
+    if (!own && !is_here(v, g)) continue;
+    const i64 most = own && is_here(v, g) ? PORTION : most_of(v);
+    const spot *from = spot_of(v, g);
+    if (portions && k && t.part[last] && most_of(v) == PORTION &&
+        eval_same(from, spot_of(v, by->v[last]), v->out->p->t->s.nd))
+      t.part[k] = t.part[last];
+    else
+      t.part[k] = meet(v, a, portions ? at : from, g, most), last = k;
+  }
+  return t;
+}
+
+static void find_takers(const movement *v, own_part *o) {
+  arena *a = v->m->scratch;
+  arena_mark_t mark = arena_mark(a);
+  search s = {v, movement_giving(v, a), boxes_of(a, v->out->p), NEWN(a, const box *, v->nin)};
+  for (u32 e = 0; e < v->nin; e++) s.have[e] = boxes_of(a, v->in[e].p);
+  VEC(taker) takers = {0};
+  const int self = eval_member(v->m, v->out->g, v->m->link->rank);
+  o->only = true;
+  for (u32 to = 0; to < v->out->p->n; to++) {
+    arena_mark_t one = arena_mark(a);
+    bool portions;
+    const bool own = (int)to == self;
+    const givers by = needed(&s, to, a, &portions);
+    o->only = o->only && by.n == 1 && by.v->member == to;
+    const bool keep = own || concerns(v, &by);
+    const taker t = keep ? taker_of(v, to, &by, portions, own) : (taker){0};
+    arena_release(a, one);
+    if (keep) *vec_push(v->m->a, &takers) = t;
+  }
+  for (u32 k = 0; k < takers.n; k++)
+    if ((int)takers.v[k].to == self) o->own = &takers.v[k];
+  o->takers = takers.v, o->ntakers = takers.n, o->found = true;
+  arena_release(a, mark);
+}
+
+// The members of this rank's subgroup as a ring, if the collective can go around one.
+static void find_ring(const movement *v, own_part *o) {
+  const opcode op = v->i->op;
+  const int self = eval_member(v->m, v->out->g, v->m->link->rank);
+  if (self < 0 || (op != OP_all_reduce && op != OP_reduce_scatter && op != OP_all_gather)) return;
+  const giving x = movement_giving(v, v->m->scratch);
+  const givers all = givers_of(&x, v->m->a, (u32)self);
+  for (u32 k = 0; k < all.n; k++)
+    if (all.v[k].member == (u32)self) o->place = k;
+  if (ring_takes(&(ring){.in = v->in, .out = v->out, .n = all.n, .member = all.v}, op)) o->ring = all;
+}
+
+own_part **parts_of(interp *m, func fn, group g) {
+  const u64 key = (u64)fn.i << 32 | g.i;
+  u32 known = hmap_get(&m->part_map, key);
+  if (!known) {
+    *vec_push(m->a, &m->parts) = ZNEWN(m->a, own_part *, func_get(m->p, fn)->body.n + 1);
+    hmap_add(m->a, &m->part_map, key, known = m->parts.n);
+  }
+  assert(m->parts.v);
+  return m->parts.v[known - 1];
+}
+
+static own_part *part_known(const movement *v) {
+  for (own_part *o = v->of ? *v->of : NULL; o; o = o->next) {
+    bool same = o->out == v->out->p;
+    for (u32 e = 0; e < v->nin && same; e++) same = o->in[e] == v->in[e].p;
+    if (same) return o;
+  }
+  return NULL;
+}
+
+bool movement_known(movement *v) {
+  const own_part *o = part_known(v);
+  if (o) v->red = o->red;
+  return o;
+}
+
+static own_part *part_of(const movement *v) {
+  own_part *o = part_known(v);
+  if (o) return o;
+  o = ZNEWN(v->m->a, own_part, 1);
+  *o = (own_part){.next = *v->of, .out = v->out->p, .red = v->red};
+  o->in = NEWN(v->m->a, const holdings *, v->nin);
+  for (u32 e = 0; e < v->nin; e++) o->in[e] = v->in[e].p;
+  find_ring(v, o);
+  return *v->of = o;
+}
+
+// ---- one movement ------------------------------------------------------------------------------------------
 // Memory beside the piece: of a portion in the scratch memory, of more as a piece of its own.
 static char *portion_room(linked *x, arena *a, i64 bytes) {
   assert(!x->beside || bytes <= PORTION);
@@ -113,52 +226,51 @@ static char *room_beside(linked *x, arena *a, i64 bytes) {
   return b->data;
 }
 
-static const summing *sum_of(linked *x, u32 to, arena *a) {
+static const summing *sum_of(linked *x, const taker *t, arena *a) {
   movement *v = &x->v;
-  const spot *s = &v->out->p->at[to];
+  const spot *s = &v->out->p->at[t->to];
+  const givers *by = &t->by;
   summing *sum = NEW(a, summing);
-  *sum = (summing){.n = v->n, .t = v->out->p->stored, .red = v->red};
-  sum->part = NEWN(a, const meeting *, v->n), sum->piece = ZNEWN(a, const char *, v->n);
-  sum->slot = ZNEWN(a, char *, v->n), sum->at = NEWN(a, const char *, v->n);
-  sum->to = movement_room(v, to)->data;
-  for (u32 k = 0; k < v->n; k++) {
-    sum->part[k] = meet(v, a, s, v->list[k]);
-    const bool here = is_here(v, v->list[k]);
-    if (here) sum->piece[k] = v->in[v->list[k].end].v->piece[v->list[k].member]->data;
-    if (!here || !eval_same(spot_of(v, v->list[k]), s, v->out->p->t->s.nd))
+  *sum = (summing){.n = by->n, .t = v->out->p->stored, .red = v->red, .part = t->part};
+  sum->piece = ZNEWN(a, const char *, by->n), sum->slot = ZNEWN(a, char *, by->n);
+  sum->at = NEWN(a, const char *, by->n);
+  sum->to = movement_room(v, t->to)->data;
+  for (u32 k = 0; k < by->n; k++) {
+    const giver g = by->v[k];
+    const bool here = is_here(v, g);
+    if (here) sum->piece[k] = v->in[g.opd].v->piece[g.member]->data;
+    if (!here || !eval_same(spot_of(v, g), s, v->out->p->t->s.nd))
       sum->slot[k] = room_beside(x, a, portion_bytes(sum->part[k], 0));
   }
   return sum;
 }
 
-// What the piece of `to`, this rank's own, is made of comes.
-static void put_receives(linked *x, u32 to, bool portions, arena *a, flows *out) {
+// What this rank's own piece is made of comes.
+static void put_receives(linked *x, const taker *t, arena *a, flows *out) {
   movement *v = &x->v;
-  const summing *sum = portions && v->red != RED_NONE ? sum_of(x, to, a) : NULL;
-  char *result = portions ? movement_room(v, to)->data : NULL;
-  const spot *s = &v->out->p->at[to];
+  const bool portions = t->portions;
+  const summing *sum = portions && v->red != RED_NONE ? sum_of(x, t, a) : NULL;
+  char *result = portions ? movement_room(v, t->to)->data : NULL;
   char *room = portions && !sum ? room_beside(x, a, PORTION) : NULL;
   u32 last = 0;
   x->there = portions;
-  for (u32 k = 0; k < v->n; k++) {
-    const giver g = v->list[k];
-    const end *e = &v->in[g.end];
-    if (!needed(v, to, k)) continue;
+  for (u32 k = 0; k < t->by.n; k++) {
+    const giver g = t->by.v[k];
+    const end *e = &v->in[g.opd];
     if (is_here(v, g)) {
       if (portions && !sum && !eval_is_dry(v->m))
-        portion_copy(meeting_of(a, s, spot_of(v, g), e->p->t->s.nd, dtype_bytes(e->p->stored), PORTION),
-                     result, e->v->piece[g.member]->data, room);
+        portion_copy(t->part[k], result, e->v->piece[g.member]->data, room);
       continue;
     }
-    flow f = {.peer = eval_rank_of(v->m, e->g, g.member)};
+    flow f = {.part = t->part[k], .peer = eval_rank_of(v->m, e->g, g.member)};
     if (sum)
-      f.part = sum->part[k], f.slot = sum->slot[k];
+      f.slot = sum->slot[k];
     else if (portions)
-      f.part = meet(v, a, s, g), f.piece = result;
+      f.piece = result;
     else {
       buf *b = e->v->piece[g.member] = eval_buf(v->m, spot_bytes(e->p, g.member));
       x->came[k] = true;
-      f.part = meet(v, a, spot_of(v, g), g), f.piece = b->data;
+      f.piece = b->data;
     }
     last = out->n;
     *vec_push(a, out) = f;
@@ -166,13 +278,13 @@ static void put_receives(linked *x, u32 to, bool portions, arena *a, flows *out)
   if (sum && out->n) out->v[last].sum = sum;
 }
 
-static void put_sends(const movement *v, u32 to, bool portions, arena *a, flows *out) {
-  for (u32 k = 0; k < v->n; k++) {
-    const giver g = v->list[k];
-    if (!is_here(v, g) || !needed(v, to, k)) continue;
-    *vec_push(a, out) = (flow){.part = meet(v, a, portions ? &v->out->p->at[to] : spot_of(v, g), g),
-                               .peer = eval_rank_of(v->m, v->out->g, to),
-                               .piece = v->in[g.end].v->piece[g.member]->data};
+static void put_sends(const movement *v, const taker *t, arena *a, flows *out) {
+  for (u32 k = 0; k < t->by.n; k++) {
+    const giver g = t->by.v[k];
+    if (is_here(v, g))
+      *vec_push(a, out) = (flow){.part = t->part[k],
+                                 .peer = eval_rank_of(v->m, v->out->g, t->to),
+                                 .piece = v->in[g.opd].v->piece[g.member]->data};
   }
 }
 
@@ -211,81 +323,61 @@ static void put_portions(linked *x, const flows *sends, const flows *receives, t
   }
 }
 
-// Is anything of the own piece needed from another rank?
-static bool needed_elsewhere(const movement *v, u32 to) {
-  for (u32 k = 0; k < v->n; k++)
-    if (!is_here(v, v->list[k]) && needed(v, to, k)) return true;
+static bool comes(const movement *v, const taker *t) { // anything, from another rank?
+  for (u32 k = 0; k < t->by.n; k++)
+    if (!is_here(v, t->by.v[k])) return true;
   return false;
 }
 
-static bool concerns(const movement *v, bool own) { // is this rank a giver, or does anything come to it?
-  for (u32 k = 0; k < v->n; k++)
-    if (is_here(v, v->list[k]) != own) return true;
-  return false;
+static bool goes_around(const movement *v, const own_part *o) {
+  return v->m->o.ring_bytes && o->ring.n > (v->m->o.ring_bytes < 0 ? 2 : 0);
 }
 
-// The members of this rank's subgroup as a ring, if the collective can go around one.
-static bool ring_of(linked *x, arena *a, ring *r) {
+static void put_ring(linked *x, transfer *t) {
+  const own_part *o = x->part;
   movement *v = &x->v;
-  const opcode op = v->i->op;
-  if (x->self < 0 || !v->m->o.ring_bytes) return false;
-  if (op != OP_all_reduce && op != OP_reduce_scatter && op != OP_all_gather) return false;
-  u32 *member = NEWN(a, u32, v->cap);
-  v->n = 0;
-  movement_give_subgroup(v, v->out->g, (u32)x->self);
-  if (v->m->o.ring_bytes < 0 && v->n <= 2) return false;
-  *r = (ring){.m = v->m, .in = v->in, .out = v->out, .red = v->red, .n = v->n, .member = member};
-  for (u32 k = 0; k < v->n; k++) {
-    member[k] = v->list[k].member;
-    x->came[k] = op == OP_all_gather && member[k] != (u32)x->self;
-    if (member[k] == (u32)x->self) r->at = k;
-  }
-  return ring_takes(r, op);
+  v->by = o->ring, x->came = ZNEWN(t->a, bool, v->by.n);
+  for (u32 k = 0; k < v->by.n; k++) x->came[k] = v->i->op == OP_all_gather && k != o->place;
+  ring_put(&(ring){.m = v->m,
+                   .in = v->in,
+                   .out = v->out,
+                   .red = v->red,
+                   .n = o->ring.n,
+                   .at = o->place,
+                   .member = o->ring.v},
+           v->i->op, t, &x->kept);
 }
 
 // From each to each, targets one after the other, on every rank in the same order.
-static bool put_from_each(linked *x, transfer *t) {
+static void put_from_each(linked *x, transfer *t) {
   movement *v = &x->v;
-  recorder *rec = recorder_of(v->m);
+  const own_part *o = x->part;
   flows sends = {0}, receives = {0};
-  giver *of_self = NEWN(t->a, giver, v->cap);
-  u32 nself = 0;
-  bool ok = true;
-  for (u32 to = 0; to < v->out->p->n && ok; to++) {
-    ok = movement_givers(v, to);
-    if (ok && rec) record_pairs(rec, v->n == 1 && v->list->member == to);
-    const bool own = (int)to == x->self;
-    if (ok && concerns(v, own)) {
-      const bool portions = fits_in_portions(v, to, t->a);
-      if (!own)
-        put_sends(v, to, portions, t->a, &sends);
-      else if (needed_elsewhere(v, to))
-        put_receives(x, to, portions, t->a, &receives);
-    }
-    if (own) memcpy(of_self, v->list, v->n * sizeof *of_self), nself = v->n;
+  if (!o->found) find_takers(v, x->part);
+  if (recorder_of(v->m)) record_pairs(v->m->record, o->only);
+  if (o->own) v->by = o->own->by, x->came = ZNEWN(t->a, bool, v->by.n + 1);
+  for (u32 k = 0; k < o->ntakers; k++) {
+    if (&o->takers[k] != o->own)
+      put_sends(v, &o->takers[k], t->a, &sends);
+    else if (comes(v, o->own))
+      put_receives(x, o->own, t->a, &receives);
   }
-  if (ok) put_portions(x, &sends, &receives, t);
-  v->list = of_self, v->n = nself;
-  return ok;
+  put_portions(x, &sends, &receives, t);
 }
 
 // What moves, put together in t->a. Around a ring, and to servers and from them, every message is recorded.
-static bool put_linked(linked *x, transfer *t) {
+static void put_linked(linked *x, transfer *t) {
   movement *v = &x->v;
-  ring r;
-  v->cap = v->nin;
-  for (u32 e = 0; e < v->nin; e++) v->cap = MAX(v->cap, v->in[e].p->n + 1);
-  v->list = NEWN(t->a, giver, v->cap), x->came = ZNEWN(t->a, bool, v->cap + 1);
+  x->part = part_of(v);
   x->self = eval_member(v->m, v->out->g, v->m->link->rank);
   t->t = v->out->p->stored, t->red = v->red, t->where = v->i->where;
-  x->around = ring_of(x, t->a, &r);
+  x->around = goes_around(v, x->part);
   if (x->around)
-    ring_put(&r, v->i->op, t, &x->kept);
-  else if (!put_from_each(x, t))
-    return false;
+    put_ring(x, t);
+  else
+    put_from_each(x, t);
   t->messages = recorder_of(v->m) && (x->around || attr_int(v->at, A_server, 0));
   if (t->messages) record_number_messages(v->m->record, t);
-  return true;
 }
 
 // The own piece, of what has come.
@@ -303,9 +395,9 @@ static bool linked_movement(movement *v) {
   arena_mark_t mark = arena_mark(v->m->scratch);
   linked x = {.v = *v};
   transfer t = {.a = v->m->scratch};
-  bool ok = put_linked(&x, &t);
+  put_linked(&x, &t);
   t.timed = t.messages;
-  ok = ok && transfer_run(v->m, &t);
+  bool ok = transfer_run(v->m, &t);
   if (t.messages) record_messages(v->m->record, &t);
   ok = finish_linked(&x, ok);
   arena_release(v->m->scratch, mark);
@@ -337,9 +429,9 @@ static bool movement_beside(movement *v) {
   linked *x = NEW(e->a, linked);
   *x = (linked){.v = *v, .beside = true};
   x->v.in = end_kept(e->a, v->in), x->v.out = end_kept(e->a, v->out);
-  const bool ok = put_linked(x, &e->t);
-  if (!ok || !e->t.step.n) { // nothing to wait for
-    const bool done = finish_linked(x, ok);
+  put_linked(x, &e->t);
+  if (!e->t.step.n) { // nothing to wait for
+    const bool done = finish_linked(x, true);
     eval_held_drop(v->m, v->out->v); // an operand that was lent to it, which x refers to as well
     eval_held_share(v->out->v, x->v.out->v);
     eval_held_drop(v->m, x->v.in->v), eval_held_drop(v->m, x->v.out->v);

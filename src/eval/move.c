@@ -1,9 +1,7 @@
 // move.c - communication: what every collective does to the pieces, and nothing more.
 //
-// Idea: a movement is decided by who may give to whom. For every member of the target a list of givers is
-// drawn up from the collective's own rule (its subgroup over the named axes, the root, the same rank, the
-// other group); then the piece is either put together from what the givers hold, each element from the first
-// who has it, or combined from one contribution of every giver. An element that no giver holds is E_COVERAGE:
+// Idea: a movement is decided by who may give to whom (ir/givers.c). A piece is either put together from what its givers
+// hold, each element from the first who has it, or combined from one contribution of every giver. An element that no giver holds is E_COVERAGE:
 // a collective never reaches beyond its members to find it. Targets with the same givers and the same piece
 // share the result.
 #include "eval/movement.h"
@@ -14,48 +12,13 @@ static const char *axis_name(const movement *v, u8 axis) {
   return sym_str(v->m->c, axis_get(v->m->p->sp, axis)->name);
 }
 
-static void give(movement *v, u32 e, u32 member) {
-  assert(v->n < v->cap);
-  v->list[v->n++] = (giver){e, member};
-}
-
-// All members of the subgroup of `member` over the axes, in their order.
-void movement_give_subgroup(movement *v, group g, u32 member) {
-  u32 n = group_offsets(v->m->p->sp, g, v->over, v->nover, NULL, 0);
-  u32 *offset = NEWN(v->m->scratch, u32, n), lead = group_lead(v->m->p->sp, g, member, v->over, v->nover);
-  group_offsets(v->m->p->sp, g, v->over, v->nover, offset, n);
-  for (u32 k = 0; k < n; k++) give(v, 0, lead + offset[k]);
-}
-
-static void give_rank(movement *v, u32 e, u32 rank) {
-  int k = eval_member(v->m, v->in[e].g, rank);
-  if (k >= 0) give(v, e, (u32)k);
-}
-
-// The rank at position `root` of the subgroup of `member`, or false if there is none.
-static bool root_rank(const movement *v, group g, u32 member, u32 *rank) {
-  i64 root = attr_int(v->at, A_root, 0);
-  u32 n = group_offsets(v->m->p->sp, g, v->over, v->nover, NULL, 0);
-  if (root < 0 || root >= n) {
-    diag(v->m->c, E_ATTR, v->i->where, "%s: root %lld of a group of %u", v->name, (long long)root, n);
-    return false;
-  }
-  u32 *offset = NEWN(v->m->scratch, u32, n);
-  group_offsets(v->m->p->sp, g, v->over, v->nover, offset, n);
-  *rank = eval_rank_of(v->m, g, group_lead(v->m->p->sp, g, member, v->over, v->nover) + offset[root]);
-  return true;
-}
-
-// Do a giver and a receiver stand at the same coordinate on every axis over which the value is partial?
-static bool same_summand(const movement *v, u32 from, u32 to) {
-  const space *sp = v->m->p->sp;
-  const layout_info *l = layout_get(sp, v->in->p->t->lay);
-  for (u32 k = 0; k < l->npart; k++) {
-    u8 axis = l->part[k].axis;
-    if (axis_get(sp, axis)->temporal) continue;
-    if (group_coord(sp, v->in->g, from, axis) != group_coord(sp, v->out->g, to, axis)) return false;
-  }
-  return true;
+giving movement_giving(const movement *v, arena *a) {
+  giving x = giving_of(v->m->p, v->i);
+  giving_end *from = NEWN(a, giving_end, v->nin);
+  for (u32 e = 0; e < v->nin; e++) from[e] = (giving_end){v->in[e].g, v->in[e].p->t->lay};
+  x.adds = v->red != RED_NONE, x.nfrom = v->nin, x.from = from;
+  x.to = (giving_end){v->out->g, v->out->p->t->lay};
+  return x;
 }
 
 bool eval_holds_all(const spot *x, const spot *of, u32 nd) {
@@ -67,62 +30,6 @@ bool eval_holds_all(const spot *x, const spot *of, u32 nd) {
   return true;
 }
 
-// A send: see send_giver. The first one suffices nearly always.
-static void give_across(movement *v, u32 to) {
-  const holdings *ip = v->in->p, *op = v->out->p;
-  for (u32 k = 0; k < send_givers(ip->n); k++) {
-    const u32 from = send_giver(ip->n, op->n, to, k);
-    if (from >= ip->n || !same_summand(v, from, to)) continue;
-    give(v, 0, from);
-    if (!k && eval_holds_all(&ip->at[from], &op->at[to], ip->t->s.nd)) return;
-  }
-}
-
-// An exchange: of sums the summands in their order, else whatever a member has of its piece stays there.
-static void give_exchange(movement *v, u32 to) {
-  if (v->red == RED_NONE) give(v, 0, to);
-  movement_give_subgroup(v, v->out->g, to);
-}
-
-// Draws up the givers of one target member. False: the rule itself is broken (diagnosed).
-bool movement_givers(movement *v, u32 to) {
-  u32 rank = eval_rank_of(v->m, v->out->g, to), root;
-  v->n = 0;
-  switch (v->i->op) {
-  case OP_all_reduce:
-  case OP_reduce_scatter:
-  case OP_all_gather:
-  case OP_all_to_all:
-  case OP_halo_exchange: movement_give_subgroup(v, v->out->g, to); return true;
-  case OP_exchange: give_exchange(v, to); return true;
-  case OP_permute:
-    if (v->nover)
-      movement_give_subgroup(v, v->out->g, to);
-    else
-      for (u32 k = 0; k < v->in->p->n; k++)
-        if (same_summand(v, k, to)) give(v, 0, k);
-    return true;
-  case OP_broadcast:
-  case OP_scatter_from:
-    if (!root_rank(v, v->out->g, to, &root)) return false;
-    give_rank(v, 0, root);
-    return true;
-  case OP_reduce:
-  case OP_gather_to: {
-    int k = eval_member(v->m, v->in->g, rank);
-    if (k < 0) return true;
-    if (!root_rank(v, v->in->g, (u32)k, &root)) return false;
-    if (root == rank) movement_give_subgroup(v, v->in->g, (u32)k);
-    return true;
-  }
-  case OP_send: give_across(v, to); return true;
-  case OP_join: // the operand that has this rank; along time, all of them
-    for (u32 e = 0; e < v->nin; e++) give_rank(v, e, rank);
-    return true;
-  default: give_rank(v, 0, rank); return true; // shard, copy, part
-  }
-}
-
 static bool not_covered(const movement *v, u32 to, i64 found) {
   const spot *s = &v->out->p->at[to];
   diag(v->m->c, E_COVERAGE, v->i->where, "%s: rank %u needs %lld elements and is given %lld", v->name,
@@ -130,14 +37,16 @@ static bool not_covered(const movement *v, u32 to, i64 found) {
   return false;
 }
 
-static const void *given(const movement *v, giver g) { return v->in[g.end].v->piece[g.member]->data; }
+static const void *given(const movement *v, giver g) { return v->in[g.opd].v->piece[g.member]->data; }
 
 // The piece lies together in the only one that it can come from: it is a part of that.
 static bool take_part(movement *v, u32 to) {
-  const end *e = &v->in[v->list[0].end];
-  const spot *from = &e->p->at[v->list[0].member], *s = &v->out->p->at[to];
-  buf *b = e->v->piece[v->list[0].member];
-  if (v->i->op != OP_part || v->n != 1 || v->out->v->piece[to] || !b) return false;
+  if (v->i->op != OP_part || v->by.n != 1 || v->out->v->piece[to]) return false;
+  const giver by = v->by.v[0];
+  const end *e = &v->in[by.opd];
+  const spot *from = &e->p->at[by.member], *s = &v->out->p->at[to];
+  buf *b = e->v->piece[by.member];
+  if (!b) return false;
   const meeting *x =
       meeting_of(v->m->scratch, s, from, v->out->p->t->s.nd, dtype_bytes(e->p->stored), INT64_MAX);
   const i64 at = x->elems == s->elems && x->portions == 1 ? portion_offset(x, 0, false) : -1;
@@ -149,11 +58,12 @@ static bool take_part(movement *v, u32 to) {
 // Where the first giver holds just this piece, nothing is copied, but to another memory.
 static bool take_whole(movement *v, u32 to) {
   const holdings *op = v->out->p;
-  const end *e = v->n ? &v->in[v->list[0].end] : NULL;
-  if (!e || v->i->op == OP_copy || v->out->v->piece[to] ||
-      !eval_same(&e->p->at[v->list[0].member], &op->at[to], op->t->s.nd))
+  const giver by = v->by.n ? v->by.v[0] : (giver){0};
+  const end *e = &v->in[by.opd];
+  if (!v->by.n || v->i->op == OP_copy || v->out->v->piece[to] ||
+      !eval_same(&e->p->at[by.member], &op->at[to], op->t->s.nd))
     return false;
-  v->out->v->piece[to] = buf_share(e->v->piece[v->list[0].member]);
+  v->out->v->piece[to] = buf_share(e->v->piece[by.member]);
   return true;
 }
 
@@ -177,12 +87,12 @@ bool movement_put_together(movement *v, u32 to) {
   arena_mark_t mark = arena_mark(v->m->scratch);
   u8 *done = even ? NULL : ZNEWN(v->m->scratch, u8, s->elems); // even pieces are equal or disjoint
   i64 found = 0;
-  for (u32 k = 0; k < v->n && found < s->elems; k++) {
-    giver g = v->list[k];
-    const holdings *ip = v->in[g.end].p;
-    bool again = !v->in[g.end].v->piece[g.member]; // of another process, and not needed
+  for (u32 k = 0; k < v->by.n && found < s->elems; k++) {
+    giver g = v->by.v[k];
+    const holdings *ip = v->in[g.opd].p;
+    bool again = !v->in[g.opd].v->piece[g.member]; // of another process, and not needed
     for (u32 j = 0; j < k && !again; j++)
-      again = eval_same(&v->in[v->list[j].end].p->at[v->list[j].member], &ip->at[g.member], nd);
+      again = eval_same(&v->in[v->by.v[j].opd].p->at[v->by.v[j].member], &ip->at[g.member], nd);
     if (!again) found += eval_copy(v->m, op, to, b->data, ip, g.member, given(v, g), done);
   }
   arena_release(v->m->scratch, mark);
@@ -199,8 +109,8 @@ static void combine_alike(movement *v, u32 to, buf *b) {
     const i64 w = MIN(n - at, (i64)CHUNK);
     const size_t from = (size_t)(at * dtype_bytes(t));
     eval_fold_begin(acc, t, w, v->red);
-    for (u32 k = 0; k < v->n; k++)
-      eval_fold(v->m->scratch, acc, (const char *)given(v, v->list[k]) + from, t, w, v->red);
+    for (u32 k = 0; k < v->by.n; k++)
+      eval_fold(v->m->scratch, acc, (const char *)given(v, v->by.v[k]) + from, t, w, v->red);
     eval_store(b->data + from, t, acc, w);
   }
 }
@@ -211,10 +121,10 @@ static i64 combine_cut(movement *v, u32 to, buf *b) {
   const spot *s = &op->at[to];
   void *acc = NEWN(v->m->scratch, u64, s->elems), *tmp = arena_alloc(v->m->scratch, (size_t)b->bytes);
   eval_fold_begin(acc, op->stored, s->elems, v->red);
-  i64 found = v->n ? s->elems : 0;
-  for (u32 k = 0; k < v->n && found == s->elems; k++) {
-    giver g = v->list[k];
-    const holdings *ip = v->in[g.end].p;
+  i64 found = v->by.n ? s->elems : 0;
+  for (u32 k = 0; k < v->by.n && found == s->elems; k++) {
+    giver g = v->by.v[k];
+    const holdings *ip = v->in[g.opd].p;
     const void *x = given(v, g);
     if (!eval_same(&ip->at[g.member], s, op->t->s.nd)) {
       found = eval_copy(v->m, op, to, tmp, ip, g.member, x, NULL);
@@ -230,12 +140,12 @@ static i64 combine_cut(movement *v, u32 to, buf *b) {
 // gradient that was accumulated over the microbatches is complete as it is.
 bool movement_combine(movement *v, u32 to) {
   const spot *s = &v->out->p->at[to];
-  if (v->n == 1 && take_whole(v, to)) return true;
+  if (v->by.n == 1 && take_whole(v, to)) return true;
   buf *b = movement_room(v, to);
   if (eval_is_dry(v->m)) return true;
-  bool alike = v->n > 0;
-  for (u32 k = 0; k < v->n && alike; k++)
-    alike = eval_same(&v->in[v->list[k].end].p->at[v->list[k].member], s, v->out->p->t->s.nd);
+  bool alike = v->by.n > 0;
+  for (u32 k = 0; k < v->by.n && alike; k++)
+    alike = eval_same(&v->in[v->by.v[k].opd].p->at[v->by.v[k].member], s, v->out->p->t->s.nd);
   arena_mark_t mark = arena_mark(v->m->scratch);
   i64 found = s->elems;
   if (alike)
@@ -247,31 +157,27 @@ bool movement_combine(movement *v, u32 to) {
 }
 
 // ---- all members ------------------------------------------------------------------------------------------
+static bool same_givers(const givers *x, const givers *y) {
+  return x->n == y->n && !memcmp(x->v, y->v, sizeof *x->v * x->n);
+}
+
 static bool whole_movement(movement *v) {
   if (v->m->link) return movement_linked(v);
-  arena_mark_t mark = arena_mark(v->m->scratch);
-  u32 n = v->out->p->n, *begin = NEWN(v->m->scratch, u32, n + 1), nd = v->out->p->t->s.nd;
-  v->cap = v->nin;
-  for (u32 e = 0; e < v->nin; e++) v->cap = MAX(v->cap, v->in[e].p->n + 1);
-  VEC(giver) lists = {0};
+  arena *a = v->m->scratch;
+  arena_mark_t mark = arena_mark(a);
+  const giving x = movement_giving(v, a);
+  u32 n = v->out->p->n, nd = v->out->p->t->s.nd;
+  givers *by = NEWN(a, givers, n);
   bool ok = true;
   for (u32 to = 0; to < n && ok; to++) {
-    begin[to] = lists.n;
-    vec_reserve(v->m->scratch, &lists, lists.n + v->cap);
-    assert(lists.v); // there is room
-    v->list = lists.v + lists.n;
-    ok = movement_givers(v, to);
-    if (!ok) break;
-    lists.n += v->n;
+    v->by = by[to] = givers_of(&x, a, to);
     buf **piece = v->out->v->piece;
     for (u32 j = 0; j < to && !piece[to]; j++)
-      if (begin[j + 1] - begin[j] == v->n && !memcmp(lists.v + begin[j], v->list, sizeof(giver) * v->n) &&
-          eval_same(&v->out->p->at[j], &v->out->p->at[to], nd))
+      if (same_givers(&by[j], &by[to]) && eval_same(&v->out->p->at[j], &v->out->p->at[to], nd))
         piece[to] = buf_share(piece[j]);
-    begin[to + 1] = lists.n;
     if (!piece[to]) ok = v->red == RED_NONE ? movement_put_together(v, to) : movement_combine(v, to);
   }
-  arena_release(v->m->scratch, mark);
+  arena_release(a, mark);
   return ok;
 }
 
@@ -320,6 +226,18 @@ static bool same_tensor(const movement *v, const end *in) {
   return false;
 }
 
+// Of a rooted collective: is there a root in the groups that have one?
+static bool root_there(const movement *v) {
+  const coll_row *row = coll_find(v->i->op);
+  if (!row || (row->in != 'O' && row->out != 'O')) return true;
+  const i64 root = attr_int(v->at, A_root, 0);
+  const group g = row->out == 'O' ? v->in->g : v->out->g;
+  const u32 n = group_offsets(v->m->p->sp, g, v->over, v->nover, NULL, 0);
+  if (root >= 0 && root < n) return true;
+  diag(v->m->c, E_ATTR, v->i->where, "%s: root %lld of a group of %u", v->name, (long long)root, n);
+  return false;
+}
+
 // The reduction that the operand's layout names for the axes combined over.
 static bool reduction_of(movement *v, const end *in) {
   for (u32 k = 0; k < v->nover; k++) {
@@ -342,13 +260,11 @@ static bool make_partial(movement *v) {
   bool first = true;
   for (u32 k = 0; k < v->nover; k++)
     first = first && !(v->when->fixed >> v->over[k] & 1 && v->when->at.at[v->over[k]]);
-  v->list = NEW(v->m->scratch, giver);
-  v->cap = 1;
+  v->by.v = NEW(v->m->scratch, giver), v->by.n = 1;
   for (u32 k = 0; k < op->n; k++) {
     if (!eval_mine(v->m, v->out->g, k)) continue;
     if (first && group_lead(v->m->p->sp, v->out->g, k, v->over, v->nover) == k) {
-      v->n = 0;
-      give(v, 0, k);
+      v->by.v[0] = (giver){0, k};
       if (!movement_put_together(v, k)) return false;
       continue;
     }
@@ -364,6 +280,7 @@ static bool make_partial(movement *v) {
 }
 
 static bool move_one(movement *v) {
+  if (movement_known(v)) return movement_linked(v);
   const coll_row *row = coll_find(v->i->op);
   const end *in = v->in;
   v->red = RED_NONE;
@@ -379,6 +296,7 @@ static bool move_one(movement *v) {
     return false;
   }
   if (v->i->op == OP_partial) return make_partial(v);
+  if (!root_there(v)) return false;
   if (row && strchr("VA", row->in) && !reduction_of(v, in)) return false;
   if (v->i->op == OP_join) { // along time partial values are added; along space they stay partial
     bool time = v->nover && axis_get(v->m->p->sp, v->over[0])->temporal;
@@ -388,15 +306,16 @@ static bool move_one(movement *v) {
   return whole_movement(v);
 }
 
-bool eval_move(interp *m, const instr *i, const point *when, const end *in, u32 nin, const end *out,
-               u32 nout) {
+bool eval_move(interp *m, const instr *i, const point *when, const end *in, u32 nin, const end *out, u32 nout,
+               own_part **of) {
   movement v = {.m = m,
                 .i = i,
                 .at = attrs_get(m->p, i->at),
                 .when = when,
                 .name = op_row_of(i->op)->name,
                 .in = in,
-                .out = out};
+                .out = out,
+                .of = of};
   const attr *over = attr_get(v.at, A_over);
   if (over) v.over = over->u.axes, v.nover = over->n;
   v.nin = i->op == OP_join ? nin : 1;

@@ -4,10 +4,6 @@
 #include "eval/internal.h"
 
 typedef struct {
-  u32 end, member;
-} giver;
-
-typedef struct {
   interp *m;
   const instr *i;
   attrs at;
@@ -18,17 +14,16 @@ typedef struct {
   const end *in, *out; // operand (the first, for a join) and result
   u32 nin;
   reduction red; // RED_NONE: put together
-  giver *list;   // of the target at hand
-  u32 n, cap;
+  givers by;     // of the target at hand
+  own_part **of; // what is known of it already (linked.c); NULL: nothing is kept
 } movement;
 
-// Draws up the givers of one target member. False: the rule itself is broken (diagnosed).
-bool movement_givers(movement *v, u32 to);
-void movement_give_subgroup(movement *v, group g, u32 member); // of `member` over the axes, in their order
+giving movement_giving(const movement *v, arena *a);
 buf *movement_room(movement *v,
                    u32 to); // where the piece of `to` goes, which others may have begun to refer to
 // The piece of `to` from what its givers hold, each element from the first; or combined from all of them, rounded once.
 bool movement_put_together(movement *v, u32 to);
 bool movement_combine(movement *v, u32 to);
 bool movement_linked(movement *v); // what concerns this process (linked.c)
+bool movement_known(movement *v);  // has it been here before? Then v->red is known, and that it is right
 #endif

@@ -132,20 +132,3 @@ void portion_copy(const meeting *x, char *to, const char *from, char *room) {
       memcpy(to + here, own, (size_t)portion_bytes(x, p));
   }
 }
-
-// Elements that two givers both have: the product of what they have both in each dimension.
-bool meetings_part(const meeting *x, const meeting *y) {
-  for (u32 d = 0; d < x->nd; d++) {
-    if (!x->to[d] || !y->to[d]) continue;
-    bool both = false;
-    for (i64 i = 0, j = 0; i < x->n[d] && j < y->n[d] && !both;)
-      if (x->to[d][i] == y->to[d][j])
-        both = true;
-      else if (x->to[d][i] < y->to[d][j])
-        i++;
-      else
-        j++;
-    if (!both) return true;
-  }
-  return !x->elems || !y->elems;
-}

@@ -171,7 +171,7 @@ static int member_of(const recorder *r, const held *v) {
 static bool takes_part(const recorder *r, const frame *f, const instr *i) {
   const u32 nopd = instr_nopd(f->f, i);
   if (!moves(i) && i->op != OP_join && i->op != OP_part)
-    return eval_member(r->m, bind(i->g, f->g), r->inner.rank) >= 0;
+    return eval_member(r->m, group_bind(i->g, f->g), r->inner.rank) >= 0;
   for (u32 k = 0; k < nopd; k++)
     if (member_of(r, &f->v[opd_of(f->f, i, k)]) >= 0) return true;
   return i->nres && member_of(r, &f->v[i->res]) >= 0;

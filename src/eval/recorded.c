@@ -58,7 +58,7 @@ static void put_members(recorded *s, const instr *i, group g, trace_comm *m) {
 }
 
 static group type_group(const recorded *s, const func_info *f, value v, group bound) {
-  return bind(val_type(s->r->m->p, f, v)->g, bound);
+  return group_bind(val_type(s->r->m->p, f, v)->g, bound);
 }
 
 // What does not change from one execution to the next.

@@ -22,7 +22,7 @@ typedef struct {
 } lap;
 
 static u32 rank_at(const ring *r, u32 place) {
-  return eval_rank_of(r->m, r->out->g, r->member[place % r->n]);
+  return eval_rank_of(r->m, r->out->g, r->member[place % r->n].member);
 }
 
 static void put_step(lap *l, bool sends, const segment *s, u32 chunk, bool combined) {
@@ -51,8 +51,8 @@ static void put_lap(lap *l, u32 first, bool combine) {
   }
 }
 
-static const spot *in_spot(const ring *r, u32 k) { return &r->in->p->at[r->member[k]]; }
-static const spot *out_spot(const ring *r, u32 k) { return &r->out->p->at[r->member[k]]; }
+static const spot *in_spot(const ring *r, u32 k) { return &r->in->p->at[r->member[k].member]; }
+static const spot *out_spot(const ring *r, u32 k) { return &r->out->p->at[r->member[k].member]; }
 
 bool ring_takes(const ring *r, opcode op) {
   const u32 nd = r->out->p->t->s.nd;
@@ -68,7 +68,7 @@ bool ring_takes(const ring *r, opcode op) {
 
 // Of an all-reduce: as equal as they can be, in the result, which begins as what this member has, or is that.
 static void cut_result(const ring *r, segment *seg) {
-  const u32 self = r->member[r->at];
+  const u32 self = r->member[r->at].member;
   const i64 all = out_spot(r, r->at)->elems, size = (i64)dtype_bytes(r->out->p->stored);
   buf **own = &r->out->v->piece[self];
   const buf *in = r->in->v->piece[self];
@@ -83,16 +83,17 @@ static void cut_result(const ring *r, segment *seg) {
 
 // Of a reduce-scatter: what every member is to have, of what this one has.
 static void cut_by_members(const ring *r, segment *seg, buf_list *kept, arena *a) {
-  const u32 self = r->member[r->at];
+  const u32 self = r->member[r->at].member;
   for (u32 k = 0; k < r->n; k++) {
     buf *lent = k == r->at ? r->out->v->piece[self] : NULL; // all of what this one has, in its place
-    buf *own = lent ? lent : eval_buf(r->m, spot_bytes(r->out->p, r->member[k]));
+    buf *own = lent ? lent : eval_buf(r->m, spot_bytes(r->out->p, r->member[k].member));
     if (k == r->at)
       r->out->v->piece[self] = own;
     else
       *vec_push(a, kept) = own;
     if (own->bytes && !lent && !eval_is_dry(r->m))
-      eval_copy(r->m, r->out->p, r->member[k], own->data, r->in->p, self, r->in->v->piece[self]->data, NULL);
+      eval_copy(r->m, r->out->p, r->member[k].member, own->data, r->in->p, self, r->in->v->piece[self]->data,
+                NULL);
     seg[k] = (segment){own->data, out_spot(r, k)->elems};
   }
 }
@@ -100,8 +101,8 @@ static void cut_by_members(const ring *r, segment *seg, buf_list *kept, arena *a
 // Of an all-gather: the pieces of all members, of which this one has one.
 static void take_pieces(const ring *r, segment *seg) {
   for (u32 k = 0; k < r->n; k++) {
-    buf **b = &r->in->v->piece[r->member[k]];
-    if (k != r->at) *b = eval_buf(r->m, spot_bytes(r->in->p, r->member[k]));
+    buf **b = &r->in->v->piece[r->member[k].member];
+    if (k != r->at) *b = eval_buf(r->m, spot_bytes(r->in->p, r->member[k].member));
     seg[k] = (segment){(*b)->data, in_spot(r, k)->elems};
   }
 }

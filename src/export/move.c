@@ -2,8 +2,6 @@
 #include "export/internal.h"
 
 // ---- who sends to whom ---------------------------------------------------------------------------------
-static u32 members(const py *w, group g) { return g.i ? group_get(w->p->sp, g)->nranks : 1; }
-static u32 rank_of(const py *w, group g, u32 k) { return g.i ? group_get(w->p->sp, g)->ranks[k] : 0; }
 
 // The axis on whose coordinate alone two groups of one mesh differ. 0: there is none.
 static u8 differ_on(const py *w, group from, group to) {
@@ -30,8 +28,8 @@ static const char *peer(py *w, group own, group other) {
     return sb_str(&b);
   }
   sb_char(&b, '{');
-  for (u32 k = 0; k < members(w, own); k++)
-    sb_fmt(&b, "%s%u: %u", k ? ", " : "", rank_of(w, own, k), rank_of(w, other, k));
+  for (u32 k = 0; k < group_size(w->p->sp, own); k++)
+    sb_fmt(&b, "%s%u: %u", k ? ", " : "", group_rank(w->p->sp, own, k), group_rank(w->p->sp, other, k));
   sb_put(&b, "}[RANK]");
   return sb_str(&b);
 }
@@ -89,15 +87,16 @@ static bool put_holdings(py_scope *s, const type_info *t, const char *ranks, str
 
 static const char *ranks_of(py *w, group g) {
   strbuf b = {.a = w->a};
-  const u32 n = members(w, g);
+  const u32 n = group_size(w->p->sp, g);
   bool regular = true;
-  for (u32 k = 1; k < n; k++) regular = regular && rank_of(w, g, k) == rank_of(w, g, 0) + k;
+  for (u32 k = 1; k < n; k++)
+    regular = regular && group_rank(w->p->sp, g, k) == group_rank(w->p->sp, g, 0) + k;
   if (regular) {
-    sb_fmt(&b, "range(%u, %u)", rank_of(w, g, 0), rank_of(w, g, 0) + n);
+    sb_fmt(&b, "range(%u, %u)", group_rank(w->p->sp, g, 0), group_rank(w->p->sp, g, 0) + n);
     return sb_str(&b);
   }
   sb_char(&b, '[');
-  for (u32 k = 0; k < n; k++) sb_fmt(&b, "%s%u", k ? ", " : "", rank_of(w, g, k));
+  for (u32 k = 0; k < n; k++) sb_fmt(&b, "%s%u", k ? ", " : "", group_rank(w->p->sp, g, k));
   sb_char(&b, ']');
   return sb_str(&b);
 }
@@ -160,7 +159,7 @@ void py_exchange(py_scope *s, const instr *i) {
 
 // ---- sends ---------------------------------------------------------------------------------------------
 static bool to_same_member(const py *w, const type_info *in, const type_info *out) {
-  if (in->lay.i != out->lay.i || members(w, in->g) != members(w, out->g)) return false;
+  if (in->lay.i != out->lay.i || group_size(w->p->sp, in->g) != group_size(w->p->sp, out->g)) return false;
   const group_info *x = group_get(w->p->sp, in->g), *y = group_get(w->p->sp, out->g);
   bool alike = x->m.i == y->m.i || (!is_partial(w, in) && !layout_get(w->p->sp, in->lay)->nsplit);
   for (u32 k = 0; alike && x->m.i == y->m.i && k < x->naxes; k++)

@@ -66,7 +66,7 @@ static void find_groups(py *w, const u32 *order, u32 n) {
     const func_info *f = func_get(w->p, (func){order[k]});
     for (u32 j = 0; j < f->body.n; j++) {
       const instr *i = &f->body.v[j];
-      const group g = i->g.i ? i->g : w->runs_on[order[k]];
+      const group g = group_bind(i->g, w->runs_on[order[k]]);
       if (i->op != OP_call) continue;
       group *at = &w->runs_on[i->callee.i];
       if (!at->i) *at = g;

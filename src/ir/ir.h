@@ -190,6 +190,7 @@ void prog_renumbered(prog *p); // ids of types, groups or functions mean somethi
 prog *prog_new(ctx *c);        // own arena and space
 void prog_free(prog *p);
 prog *prog_clone(const prog *p, ctx *c); // same ids; constant bytes are shared
+prog *prog_empty(const prog *p);         // the same without functions
 
 // ---- interning -----------------------------------------------------------------------------------------
 type type_tensor(prog *p, const shape *s, layout l, group g);
@@ -344,6 +345,58 @@ typedef struct {
 } formula_use;
 // dx[k]: what the formula says, of whatever shape; 0: nothing, or not wanted.
 void ir_build_formula(const formula *f, builder *b, arena *tmp, const formula_use *u, value *dx);
+
+// ---- who gives what to whom (givers.c) -----------------------------------------------------------------
+// One result of one communication, and the operand that it is of; of a join all of them.
+typedef struct {
+  group g; // never 0 for the function's own
+  layout lay;
+} giving_end;
+typedef struct {
+  const space *sp;
+  opcode op;
+  const u8 *over;
+  u32 nover, root; // root: place in its subgroup
+  bool adds;       // a member's piece is combined from what all its givers have
+  u32 nfrom;
+  const giving_end *from;
+  giving_end to;
+} giving;
+giving giving_of(const prog *p, const instr *i); // of which adds, from and to are the caller's to say
+typedef struct {
+  u32 opd, member;
+} giver;
+typedef struct {
+  u32 n;
+  giver *v;
+} givers;
+// Who may give to member `to`, in the order in which they are asked. In `a`. The root must be one of its subgroup.
+givers givers_of(const giving *x, arena *a, u32 to);
+
+// Which elements of a tensor a piece has: a product of ranges. In the whole tensor or, where the caller has cut an axis
+// in time out of the layout, in its piece at that time.
+typedef struct {
+  u32 n;
+  i64 (*v)[2];
+} ranges; // sorted, disjoint, half open
+typedef struct {
+  ranges d[DIMS_MAX];
+} box;
+ranges ranges_of(arena *a, i64 *index, i64 n); // of these indices, which it sorts
+box box_of(const space *sp, arena *a, layout l, u32 nd, const i64 *dim, const coords *c);
+i64 box_elems(const box *b, u32 nd);
+typedef struct {
+  giver from;
+  box what; // the giver may share elements with those before it, which count
+} gift;
+typedef struct {
+  u32 n;
+  gift *v;
+  i64 missing; // elements that nobody has
+} gifts;
+// Who gives to member `to` and what, if nothing is combined: every element from the first giver who has it. have: the
+// pieces of the givers, by operand and member. In `a`.
+gifts gifts_of(const giving *x, arena *a, u32 to, u32 nd, const box *want, const box *const *have);
 
 // ---- layouts through an operator -------------------------------------------------------------------------
 // Layouts of the results of a compute operator. A letter that one operand splits is split at the same stride

@@ -439,10 +439,11 @@ static void copy_shares(arena *a, shares_info *s, translation *t) {
   if (s->n) s->part = arena_dup(a, s->part, s->n * sizeof *s->part);
 }
 
-prog *prog_clone(const prog *p, ctx *c) {
+// All but the functions.
+static prog *copy_rest(const prog *p, translation *t) {
   arena *a = arena_new();
   prog *q = arena_dup(a, p, sizeof *p);
-  translation t = {p->c, c};
+  ctx *c = t->to;
   op_share(c, p->c);
   loc last = {0}, last_to = {0};
   q->c = c;
@@ -460,9 +461,9 @@ prog *prog_clone(const prog *p, ctx *c) {
   q->func_map = q->copy_map = (hmap){0};
   memset(&q->copies, 0, sizeof q->copies);
   q->nmapped = 0;
-  copy_attrs(q, p, &t);
+  copy_attrs(q, p, t);
   DUP(a, &q->streams);
-  for (u32 k = 0; k < q->streams.n; k++) q->streams.v[k] = sym_to(&t, q->streams.v[k]);
+  for (u32 k = 0; k < q->streams.n; k++) q->streams.v[k] = sym_to(t, q->streams.v[k]);
   DUP(a, &q->data);
   DUP(a, &q->points);
   DUP(a, &q->fixed);
@@ -470,20 +471,36 @@ prog *prog_clone(const prog *p, ctx *c) {
   DUP(a, &q->scopes);
   for (u32 k = 0; k < q->scopes.n; k++) {
     scope_info *s = &q->scopes.v[k];
-    s->name = sym_to(&t, s->name), s->where = loc_to(&t, s->where, &last, &last_to);
-    copy_shares(a, &s->shares, &t);
+    s->name = sym_to(t, s->name), s->where = loc_to(t, s->where, &last, &last_to);
+    copy_shares(a, &s->shares, t);
   }
-  copy_shares(a, &q->replicas, &t);
+  copy_shares(a, &q->replicas, t);
   DUP(a, &q->tasks);
   if (p->layers) q->layers = ir_layers_copy(a, p->layers);
   DUP(a, &q->settings);
   for (u32 k = 0; k < q->settings.n; k++) {
     setting_info *s = &q->settings.v[k];
-    s->key = sym_to(&t, s->key), s->value = sym_to(&t, s->value);
-    s->where = loc_to(&t, s->where, &last, &last_to);
+    s->key = sym_to(t, s->key), s->value = sym_to(t, s->value);
+    s->where = loc_to(t, s->where, &last, &last_to);
   }
-  DUP(a, &q->funcs);
-  for (u32 k = 1; k < q->funcs.n; k++) q->funcs.v[k] = copy_func(q, p->funcs.v[k], &t);
+  memset(&q->funcs, 0, sizeof q->funcs);
+  return q;
+}
+
+prog *prog_clone(const prog *p, ctx *c) {
+  translation t = {p->c, c};
+  prog *q = copy_rest(p, &t);
+  vec_reserve(q->a, &q->funcs, p->funcs.n);
+  for (u32 k = 0; k < p->funcs.n; k++)
+    *vec_push(q->a, &q->funcs) = k ? copy_func(q, p->funcs.v[k], &t) : NULL;
+  return q;
+}
+
+prog *prog_empty(const prog *p) {
+  translation t = {p->c, p->c};
+  prog *q = copy_rest(p, &t);
+  *vec_push(q->a, &q->funcs) = NULL;
+  q->main = (func){0};
   return q;
 }
 

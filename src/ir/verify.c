@@ -565,7 +565,7 @@ static bool check_binding(verifier *w, const binding *b) {
   for (u32 k = 0; k < s->types.n && !full(w); k++) {
     const type_info *t = type_get(p, s->types.v[k].t);
     w->i = s->types.v[k].at ? &w->fi->body.v[s->types.v[k].at - 1] : NULL;
-    group g = t->g.i ? t->g : b->g;
+    group g = group_bind(t->g, b->g);
     u64 key = (u64)s->types.v[k].t.i << 32 | g.i;
     if (!t->g.i && !b->g.i && !b->open && spread(w, t->lay))
       return broken(w, E_VERIFY, "%s is spread over axes, but @%s runs on no group",
@@ -611,7 +611,7 @@ static void check_bindings(verifier *w) {
     if (!check_binding(w, &b)) continue;
     for (u32 k = 0; k < w->sum[b.f.i].calls.n; k++) {
       const own_call *call = &w->sum[b.f.i].calls.v[k];
-      group g = call->g.i ? call->g : b.g;
+      group g = group_bind(call->g, b.g);
       bool open = b.open && !g.i;
       u64 key = (u64)call->callee.i << 33 | (u64)open << 32 | g.i;
       if (hmap_get(&done, key)) continue;

@@ -98,6 +98,14 @@ u32 group_axis_size(const space *s, group g,
                     u8 axis);                        // size within the group (subset: its length; absent: 1)
 int group_member(const space *s, group g, u32 rank); // member number, or -1
 u32 group_coord(const space *s, group g, u32 member, u8 axis); // position along the axis *within the group*
+// Group 0 where no call says which group that is: one rank, number 0.
+static inline u32 group_size(const space *s, group g);             // members
+static inline u32 group_rank(const space *s, group g, u32 member); // below
+static inline int group_place(const space *s, group g, u32 rank) { // member number, or -1
+  return g.i ? group_member(s, g, rank) : rank == 0 ? 0 : -1;
+}
+// The group that is meant by one in a function that is called on `call`.
+static inline group group_bind(group own, group call) { return own.i ? own : call; }
 // Subgroups over some axes: members equal in all other axes. `lead` is the member with coordinate 0 on
 // `axes`; element k (row-major over axes, major first) of its subgroup is lead + offset[k]. n = product of
 // the sizes, returned; at most cap offsets are written.
@@ -291,4 +299,8 @@ struct space { // fields are private to layout/, except through the inlines here
   struct path_work *path; // memory that layout_path uses again and again
 };
 static inline u32 axis_size(const space *s, u8 axis) { return s->axis[axis].size; }
+static inline u32 group_size(const space *s, group g) { return g.i ? s->groups.v[g.i].nranks : 1; }
+static inline u32 group_rank(const space *s, group g, u32 member) {
+  return g.i ? s->groups.v[g.i].ranks[member] : 0;
+}
 #endif

@@ -15,21 +15,8 @@
 //
 // Elements are counted in the whole tensor, or in its piece of the point in time at hand. `part` and `join`
 // over space are `identity`: the rank holds the value already.
-#include "eval/eval.h"
 #include "plan/internal.h"
 
-typedef struct {
-  u32 n;
-  i64 (*v)[2];
-} ranges; // sorted, disjoint, half open
-typedef struct {
-  ranges d[DIMS_MAX];
-} box;
-typedef struct {
-  u32 rank;
-  box b;
-} message;
-typedef VEC(message) messages;
 typedef struct {
   type from, to;
   group fg, tg;
@@ -44,8 +31,8 @@ typedef struct {
   arena *keep, *a; // what is remembered; scratch of one instruction
   u32 rank;
   bool failed;
-  u32 ngroups, *home; // per group of s: its image in p + 1; 1: the rank is not in it; 0: not asked yet
-  hmap func_map;      // (function, group) -> function of p + 1
+  u32 ngroups, *home;      // per group of s: its image in p + 1; 1: the rank is not in it; 0: not asked yet
+  hmap func_map, type_map; // (function or type, group) -> function or type of p + 1
   VEC(exchange) exchanges;
   hmap exchange_map;
 } lowering;
@@ -58,10 +45,7 @@ typedef struct {
 } scope;
 
 // ---- groups and types ----------------------------------------------------------------------------------
-static bool has_rank(lowering *w, group g) {
-  return g.i ? group_member(w->s->sp, g, w->rank) >= 0 : w->rank == 0;
-}
-static group bound(group own, group g) { return own.i ? own : g; }
+static bool has_rank(lowering *w, group g) { return group_place(w->s->sp, g, w->rank) >= 0; }
 
 static group home(lowering *w, group g) { // the rank is in it
   if (!g.i || w->home[g.i]) return (group){g.i ? w->home[g.i] - 1 : 0};
@@ -145,7 +129,9 @@ static coords coords_in(lowering *w, group g, u32 member) {
   return c;
 }
 
-static type lower_type(lowering *w, type t, group g) { // none: not on this rank
+static type lower_type(lowering *w, type t, group g); // none: not on this rank
+
+static type new_type(lowering *w, type t, group g) {
   type_info i = *type_get(w->s, t);
   if (i.tuple) {
     u32 n = 0;
@@ -154,7 +140,7 @@ static type lower_type(lowering *w, type t, group g) { // none: not on this rank
       if ((e[n] = lower_type(w, i.elem[k], g)).i) n++;
     return n || !i.n ? type_tuple(w->p, e, n) : (type){0};
   }
-  group at = bound(i.g, g);
+  group at = group_bind(i.g, g);
   if (!has_rank(w, at)) return (type){0};
   coords c = coords_in(w, at, at.i ? (u32)group_member(w->s->sp, at, w->rank) : 0);
   shape s = i.s;
@@ -162,85 +148,21 @@ static type lower_type(lowering *w, type t, group g) { // none: not on this rank
   return type_tensor(w->p, &s, layout_of(w->p->sp, &li), home(w, i.g));
 }
 
+static type lower_type(lowering *w, type t, group g) {
+  const u64 key = hash_u64((u64)t.i << 32 | g.i, 1);
+  u32 known = hmap_get(&w->type_map, key);
+  if (!known) hmap_add(w->keep, &w->type_map, key, known = new_type(w, t, g).i + 1);
+  return (type){known - 1};
+}
+
 // ---- boxes of elements ---------------------------------------------------------------------------------
-static ranges ranges_of(lowering *w, layout l, u8 d, i64 extent, const coords *c) {
-  i64 *index = NEWN(w->a, i64, MAX(extent, layout_local_extent(w->p->sp, l, d, extent, c)) + 1);
-  i64 n = layout_index(w->p->sp, l, d, extent, c, index);
-  for (i64 i = 1; i < n; i++) // nearly always sorted
-    for (i64 j = i; j && index[j - 1] > index[j]; j--) {
-      i64 t = index[j];
-      index[j] = index[j - 1], index[j - 1] = t;
-    }
-  u32 runs = 0;
-  for (i64 i = 0; i < n; i++) runs += !i || index[i] > index[i - 1] + 1;
-  ranges r = {0, (i64(*)[2])arena_alloc(w->a, sizeof(i64[2]) * (runs + 1))};
-  for (i64 i = 0; i < n; i++) {
-    if (r.n && index[i] <= r.v[r.n - 1][1])
-      r.v[r.n - 1][1] = index[i] + 1;
-    else
-      r.v[r.n][0] = index[i], r.v[r.n++][1] = index[i] + 1;
-  }
-  return r;
-}
-
-// x where y is, or where it is not.
-static ranges ranges_cut(arena *a, ranges x, ranges y, bool inside) {
-  ranges r = {0, (i64(*)[2])arena_alloc(a, sizeof(i64[2]) * (x.n + y.n + 1))};
-  for (u32 i = 0, j = 0; i < x.n; i++) {
-    i64 at = x.v[i][0], end = x.v[i][1];
-    while (at < end) {
-      while (j < y.n && y.v[j][1] <= at) j++;
-      i64 lo = j < y.n ? MIN(y.v[j][0], end) : end, hi = j < y.n ? MIN(y.v[j][1], end) : end;
-      if (inside && MAX(lo, at) < hi) r.v[r.n][0] = MAX(lo, at), r.v[r.n++][1] = hi;
-      if (!inside && at < lo) r.v[r.n][0] = at, r.v[r.n++][1] = lo;
-      at = MAX(hi, lo);
-    }
-  }
-  return r;
-}
-
-static i64 ranges_size(ranges r) {
-  i64 n = 0;
-  for (u32 i = 0; i < r.n; i++) n += r.v[i][1] - r.v[i][0];
-  return n;
-}
-
-static i64 box_size(const box *b, u32 nd) {
-  i64 n = 1;
-  for (u32 d = 0; d < nd; d++) n *= ranges_size(b->d[d]);
-  return n;
-}
-
-static box box_meet(arena *a, const box *x, const box *y, u32 nd) {
-  box r = {0};
-  for (u32 d = 0; d < nd; d++) r.d[d] = ranges_cut(a, x->d[d], y->d[d], true);
-  return r;
-}
-
-// How many elements of b are in none of the boxes m[0..n): what is left of b beside the first box, dimension
-// by dimension.
-static i64 box_new(arena *a, const box *b, const message *m, u32 n, u32 nd) {
-  i64 size = box_size(b, nd), total = 0;
-  if (!size || !n) return size;
-  box rest = *b, meet = box_meet(a, b, &m->b, nd);
-  if (!box_size(&meet, nd)) return box_new(a, b, m + 1, n - 1, nd);
-  for (u32 d = 0; d < nd; d++) {
-    rest.d[d] = ranges_cut(a, b->d[d], m->b.d[d], false);
-    total += box_new(a, &rest, m + 1, n - 1, nd);
-    rest.d[d] = meet.d[d];
-  }
-  return total;
-}
-
-static box box_of(lowering *w, const type_info *t, group g, u32 member) {
+static box piece_of(lowering *w, const type_info *t, group g, u32 member) {
   i64 dim[DIMS_MAX];
   layout_info li = cut_out(w, t, false, &(coords){{0}}, dim);
   li.npart = 0;
-  layout l = layout_of(w->p->sp, &li);
-  coords c = coords_in(w, g, member);
-  box b = {0};
-  for (u32 d = 0; d < t->s.nd && !w->failed; d++) b.d[d] = ranges_of(w, l, (u8)d, dim[d], &c);
-  return b;
+  const layout l = layout_of(w->p->sp, &li);
+  const coords c = coords_in(w, g, member);
+  return w->failed ? (box){0} : box_of(w->p->sp, w->a, l, t->s.nd, dim, &c);
 }
 
 // "[0-4,*]"; many equal ranges at equal distances as "0-1+2-3+..+14-15".
@@ -266,58 +188,31 @@ static void put_box(strbuf *out, const box *b, u32 nd, const i64 *dim) {
 }
 
 // ---- who gives what to whom ----------------------------------------------------------------------------
-static bool same_summand(const lowering *w, const type_info *t, group fg, u32 from, group tg, u32 to) {
-  const layout_info *l = layout_get(w->s->sp, t->lay);
-  for (u32 k = 0; k < l->npart; k++) {
-    u8 axis = l->part[k].axis;
-    if (!axis_get(w->s->sp, axis)->temporal &&
-        group_coord(w->s->sp, fg, from, axis) != group_coord(w->s->sp, tg, to, axis))
-      return false;
-  }
-  return true;
-}
-
-static u32 members(const lowering *w, group g) { return g.i ? group_get(w->s->sp, g)->nranks : 1; }
-static u32 rank_of(const lowering *w, group g, u32 member) {
-  return g.i ? group_get(w->s->sp, g)->ranks[member] : 0;
-}
-
+// A movement and the pieces of its source.
 typedef struct {
   const type_info *from, *to;
-  group fg, tg;
-  const attr *over;
-  const box *have;
-  u32 op;
+  giving_end source;
+  giving x;
+  box *have;
 } flow;
 
-// What member `to` of the target gets: every element from the first who has it, in the order of send_giver (sends) or of
-// numbers. The rule of docs/design/numbers.md, as the evaluator applies it.
-static messages incoming(lowering *w, const flow *x, u32 to) {
-  messages m = {0};
-  u32 nf = members(w, x->fg), nd = x->from->s.nd, lead = 0, *offset = NULL;
-  box want = box_of(w, x->to, x->tg, to);
-  i64 left = box_size(&want, nd);
-  if (x->over) {
-    offset = NEWN(w->a, u32, nf);
-    lead = group_lead(w->s->sp, x->fg, to, x->over->u.axes, x->over->n);
-    nf = group_offsets(w->s->sp, x->fg, x->over->u.axes, x->over->n, offset, nf);
-  }
-  const bool sends = x->op == OP_send;
-  const u32 own = x->op == OP_exchange; // what it has of its piece stays there
-  for (u32 k = 0; k < (sends ? send_givers(nf) : nf + own) && left; k++) {
-    const u32 from = sends     ? send_giver(nf, members(w, x->tg), to, k)
-                     : k < own ? to
-                     : offset  ? lead + offset[k - own]
-                               : k - own;
-    if (sends && from >= nf) continue;
-    if (!offset && !same_summand(w, x->from, x->fg, from, x->tg, to)) continue;
-    box b = box_meet(w->a, &want, &x->have[from], nd);
-    i64 fresh = box_new(w->a, &b, m.v, m.n, nd);
-    if (!fresh) continue;
-    *vec_push(w->a, &m) = (message){rank_of(w, x->fg, from), b};
-    left -= fresh;
-  }
-  return m;
+static void flow_open(lowering *w, const prog *p, const func_info *f, const instr *i, group g, flow *x) {
+  x->from = val_type(p, f, opd_of(f, i, 0)), x->to = val_type(p, f, i->res);
+  x->source = (giving_end){group_bind(x->from->g, g), x->from->lay};
+  x->x = giving_of(p, i);
+  x->x.from = &x->source, x->x.to = (giving_end){group_bind(x->to->g, g), x->to->lay};
+  const u32 n = group_size(p->sp, x->source.g);
+  x->have = NEWN(w->a, box, n);
+  for (u32 k = 0; k < n; k++) x->have[k] = piece_of(w, x->from, x->source.g, k);
+}
+
+static gifts incoming(lowering *w, const flow *x, u32 to) {
+  const box want = piece_of(w, x->to, x->x.to.g, to), *have = x->have;
+  return w->failed ? (gifts){0} : gifts_of(&x->x, w->a, to, x->from->s.nd, &want, &have);
+}
+
+static u32 giver_rank(const flow *x, const gift *g) {
+  return group_rank(x->x.sp, x->source.g, g->from.member);
 }
 
 static void put_message(lowering *w, strbuf *b, const flow *x, u32 rank, const box *what) {
@@ -329,39 +224,34 @@ static void put_message(lowering *w, strbuf *b, const flow *x, u32 rank, const b
 
 double plan_send_bytes(prog *p, const func_info *f, const instr *send) {
   lowering *w = &(lowering){.s = p, .p = p, .a = arena_new()};
-  const type_info *from = val_type(p, f, opd_of(f, send, 0)), *to = val_type(p, f, send->res);
-  flow x = {.from = from, .to = to, .fg = from->g, .tg = to->g, .op = OP_send};
-  const u32 nf = members(w, x.fg), nt = members(w, x.tg), nd = from->s.nd;
-  box *have = NEWN(w->a, box, nf);
-  x.have = have;
+  flow x;
   double elems = 0;
-  for (u32 k = 0; k < nf; k++) have[k] = box_of(w, from, x.fg, k);
-  for (u32 k = 0; k < nt && !w->failed; k++) {
-    const messages m = incoming(w, &x, k);
+  flow_open(w, p, f, send, (group){0}, &x);
+  for (u32 k = 0; k < group_size(p->sp, x.x.to.g) && !w->failed; k++) {
+    const gifts m = incoming(w, &x, k);
     for (u32 j = 0; j < m.n; j++)
-      if (m.v[j].rank != rank_of(w, x.tg, k)) elems += (double)box_size(&m.v[j].b, nd);
+      if (giver_rank(&x, &m.v[j]) != group_rank(p->sp, x.x.to.g, k))
+        elems += (double)box_elems(&m.v[j].what, x.from->s.nd);
   }
   arena_free(w->a);
-  return elems * (double)dtype_bytes(from->s.t);
+  return elems * (double)dtype_bytes(x.from->s.t);
 }
 
 // The attributes `gives` and `gets` of a movement, beside those that it has.
-static attrset ends_of(lowering *w, const flow *x, attrset at) {
+static attrset ends_of(lowering *w, const scope *f, const instr *i, attrset at) {
   arena_mark_t mark = arena_mark(w->a);
   strbuf gives = {.a = ctx_arena(w->p->c)}, gets = gives;
-  bool source = has_rank(w, x->fg);
-  u32 nf = members(w, x->fg), nt = members(w, x->tg);
-  box *have = NEWN(w->a, box, nf);
-  flow y = *x;
-  y.have = have;
-  for (u32 k = 0; k < nf; k++) have[k] = box_of(w, x->from, x->fg, k);
-  for (u32 to = 0; to < nt && !w->failed; to++) {
-    u32 r = rank_of(w, x->tg, to);
+  flow x;
+  flow_open(w, w->s, f->f, i, f->g, &x);
+  const bool source = has_rank(w, x.source.g);
+  for (u32 to = 0; to < group_size(w->s->sp, x.x.to.g) && !w->failed; to++) {
+    const u32 r = group_rank(w->s->sp, x.x.to.g, to);
     if (!source && r != w->rank) continue;
-    messages m = incoming(w, &y, to);
+    const gifts m = incoming(w, &x, to);
     for (u32 k = 0; k < m.n; k++) {
-      if (r == w->rank) put_message(w, &gets, x, m.v[k].rank, &m.v[k].b);
-      if (m.v[k].rank == w->rank) put_message(w, &gives, x, r, &m.v[k].b);
+      const u32 from = giver_rank(&x, &m.v[k]);
+      if (r == w->rank) put_message(w, &gets, &x, from, &m.v[k].what);
+      if (from == w->rank) put_message(w, &gives, &x, r, &m.v[k].what);
     }
   }
   attrs old = attrs_get(w->p, at);
@@ -369,7 +259,7 @@ static attrset ends_of(lowering *w, const flow *x, attrset at) {
   u32 n = old.n;
   if (n) memcpy(v, old.v, sizeof *v * n);
   if (source) v[n++] = attr_s(A_gives, sym_of(w->p->c, sb_str(&gives)));
-  if (has_rank(w, x->tg)) v[n++] = attr_s(A_gets, sym_of(w->p->c, sb_str(&gets)));
+  if (has_rank(w, x.x.to.g)) v[n++] = attr_s(A_gets, sym_of(w->p->c, sb_str(&gets)));
   attrset out = attrs_of(w->p, v, n);
   arena_release(w->a, mark);
   return out;
@@ -385,27 +275,25 @@ static attrset add_attr(prog *p, attrset at, attr one) {
 
 static attrset with_peers(lowering *w, group g, attrset at) {
   const attr *over = attr_get(attrs_get(w->p, at), A_over);
-  u32 n = members(w, g), m = (u32)group_member(w->s->sp, g, w->rank);
+  u32 n = group_size(w->s->sp, g), m = (u32)group_member(w->s->sp, g, w->rank);
   u32 *offset = NEWN(w->a, u32, n), lead = over ? group_lead(w->s->sp, g, m, over->u.axes, over->n) : 0;
   i64 *peer = NEWN(w->a, i64, n);
   if (over) n = group_offsets(w->s->sp, g, over->u.axes, over->n, offset, n);
-  for (u32 k = 0; k < n; k++) peer[k] = rank_of(w, g, over ? lead + offset[k] : k);
+  for (u32 k = 0; k < n; k++) peer[k] = group_rank(w->s->sp, g, over ? lead + offset[k] : k);
   return add_attr(w->p, at, attr_v(A_peers, peer, n));
 }
 
 static attrset with_ends(lowering *w, const scope *f, const instr *i) {
   type from = val(f->f, opd_of(f->f, i, 0))->ty, to = val(f->f, i->res)->ty;
   const type_info *ft = type_get(w->s, from), *tt = type_get(w->s, to);
-  exchange key = {from, to, bound(ft->g, f->g), bound(tt->g, f->g), i->op, i->at, {0}};
+  exchange key = {from, to, group_bind(ft->g, f->g), group_bind(tt->g, f->g), i->op, i->at, {0}};
   u64 h = hash_bytes(&key, offsetof(exchange, ends), 3);
   for (u32 it = 0, id; hmap_next(&w->exchange_map, h, &it, &id);) {
     const exchange *known = &w->exchanges.v[id];
     assert(known);
     if (!memcmp(known, &key, offsetof(exchange, ends))) return known->ends;
   }
-  flow x = {ft, tt, key.fg, key.tg, attr_get(attrs_get(w->s, i->at), A_over), NULL, i->op};
-  key.ends = i->op == OP_send ? i->at : with_peers(w, key.fg, i->at);
-  key.ends = ends_of(w, &x, key.ends);
+  key.ends = ends_of(w, f, i, i->op == OP_send ? i->at : with_peers(w, key.fg, i->at));
   hmap_add(w->keep, &w->exchange_map, h, w->exchanges.n);
   *vec_push(w->keep, &w->exchanges) = key;
   return key.ends;
@@ -515,7 +403,7 @@ static bool adds(const lowering *w, const scope *f, const instr *i) {
 // What the instruction is called here and which attributes it has.
 static opcode lower_op(lowering *w, const scope *f, const instr *i, const type *res, attrset *at) {
   const coll_row *row = coll_find((opcode)i->op);
-  group g = bound(i->g, f->g);
+  group g = group_bind(i->g, f->g);
   *at = i->at;
   switch (i->op) {
   case OP_call:
@@ -545,7 +433,7 @@ static opcode lower_op(lowering *w, const scope *f, const instr *i, const type *
 
 static void lower_instr(lowering *w, scope *f, const instr *i) {
   arena_mark_t mark = arena_mark(w->a);
-  group g = bound(i->g, f->g);
+  group g = group_bind(i->g, f->g);
   func callee = {0};
   if (i->op == OP_call && !(callee = lower_func(w, i->callee, g)).i) return;
   type *res = NEWN(w->a, type, i->nres + 1);
@@ -618,7 +506,7 @@ static func lower_func(lowering *w, func f, group g) {
   const func_info *fi = func_get(w->s, f);
   scope x = {.f = fi, .g = g};
   for (u32 k = 0; k < fi->body.n && !w->failed; k++)
-    if (fi->body.v[k].op == OP_call) lower_func(w, fi->body.v[k].callee, bound(fi->body.v[k].g, g));
+    if (fi->body.v[k].op == OP_call) lower_func(w, fi->body.v[k].callee, group_bind(fi->body.v[k].g, g));
   func out = func_new(w->p, fi->name, fi->where);
   x.map = ZNEWN(w->keep, value, fi->values.n);
   x.b = builder_at(w->p, out);
@@ -663,8 +551,7 @@ static bool rank_exists(const prog *s, u32 rank) {
 prog *plan_lower(const prog *distributed, u32 rank) {
   if (!rank_exists(distributed, rank)) return NULL;
   lowering *w = &(lowering){.s = distributed, .rank = rank, .keep = arena_new(), .a = arena_new()};
-  w->p = prog_clone(distributed, distributed->c);
-  w->p->funcs.n = 1, w->p->main.i = 0;
+  w->p = prog_empty(distributed);
   w->home = ZNEWN(w->keep, u32, group_count(distributed->sp) + 1);
   w->p->main = lower_func(w, distributed->main, (group){0});
   arena_free(w->a);

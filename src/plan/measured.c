@@ -225,7 +225,7 @@ static bool accumulates(const func_info *f, const instr *i) {
 static bool add(const adding *x, const func_info *f, group g, u32 from, u32 end) {
   for (u32 i = from; i < end; i++) {
     const instr *in = &f->body.v[i];
-    const group on = in->g.i ? in->g : g;
+    const group on = group_bind(in->g, g);
     if (in->op == OP_call) {
       const func_info *callee = func_get(x->p, in->callee);
       if (!add(x, callee, on, 0, callee->body.n)) return false;

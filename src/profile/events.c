@@ -4,11 +4,33 @@
 // have equal events, so one member speaks for all of them unless pieces, devices or places differ.
 #include "profile/internal.h"
 
-// Of a send from nf members to nt: one that takes from `from` first; of those from whom nobody does, the one at its part of the targets.
-static u32 taker_of(u32 nf, u32 nt, u32 from) {
-  for (u32 to = 0; to < nt; to++)
-    if (send_giver(nf, nt, to, 0) == from) return to;
-  return (u32)((u64)from * nt / nf);
+static box piece_of(const space *sp, arena *a, const type_info *t, group g, u32 member) {
+  coords c;
+  coords_of(sp, g, member, NULL, &c);
+  return box_of(sp, a, t->lay, t->s.nd, t->s.dim, &c);
+}
+
+// Who takes something from a member of a send's source, as a run does (ir/givers.c); where nobody does, who is at its part of
+// the target.
+static u32 send_taker(const profile_events *x, const instr *i, const func_info *f, group g, u32 member) {
+  const space *sp = x->p->sp;
+  const type_info *from = val_type(x->p, f, opd_of(f, i, 0)), *to = val_type(x->p, f, i->res);
+  const giving_end source = {g, from->lay};
+  giving send = giving_of(x->p, i);
+  send.from = &source, send.to = (giving_end){group_bind(to->g, g), to->lay};
+  const u32 nf = group_size(sp, g), nt = group_size(sp, send.to.g);
+  arena *a = arena_new();
+  box *have = NEWN(a, box, nf);
+  u32 taker = nt;
+  for (u32 k = 0; k < nf; k++) have[k] = piece_of(sp, a, from, g, k);
+  for (u32 k = 0; k < nt && taker == nt; k++) {
+    const box want = piece_of(sp, a, to, send.to.g, k), *const all = have;
+    const gifts m = gifts_of(&send, a, k, from->s.nd, &want, &all);
+    for (u32 j = 0; j < m.n; j++)
+      if (m.v[j].from.member == member) taker = k;
+  }
+  arena_free(a);
+  return taker < nt ? taker : (u32)((u64)member * nt / nf);
 }
 
 static void put_members(profile_events *x, const instr *i, const func_info *f, group g, u32 member,
@@ -19,9 +41,9 @@ static void put_members(profile_events *x, const instr *i, const func_info *f, g
   u32 *v = NEWN(x->a, u32, MAX(e->e.where->n, 2u)), n = 0;
   if (i->op == OP_send) {
     const type_info *t = val_type(x->p, f, i->res);
-    const group_info *to = group_get(sp, t->g.i ? t->g : g);
+    const group_info *to = group_get(sp, group_bind(t->g, g));
     v[n++] = gi->ranks[member];
-    v[n++] = to->ranks[taker_of(gi->nranks, to->nranks, member)];
+    v[n++] = to->ranks[send_taker(x, i, f, g, member)];
   } else {
     const u32 naxes = cost_axes(x->p, i, g, axes), lead = group_lead(sp, g, member, axes, naxes);
     for (u32 m = 0; m < gi->nranks && n < e->e.where->n; m++)
@@ -140,7 +162,7 @@ static void count_runs(const profile_events *x, tallies *t, func fn, group g) {
   for (u32 k = 0; k < f->body.n; k++) {
     const instr *i = &f->body.v[k];
     if (i->op != OP_call) continue;
-    count_runs(x, t, i->callee, i->g.i ? i->g : g);
+    count_runs(x, t, i->callee, group_bind(i->g, g));
     leaf = false;
   }
   if (leaf) hmap_add(x->a, &t->leaf, hash_u64(fn.i, 8), 1);
@@ -153,7 +175,7 @@ static bool look(profile_events *x, tallies *t, func fn, group g, hmap *seen) {
   hmap_add(x->a, seen, at, 1);
   for (u32 k = 0; k < f->body.n; k++) {
     const instr *i = &f->body.v[k];
-    const group on = i->g.i ? i->g : g;
+    const group on = group_bind(i->g, g);
     if (i->op == OP_call) {
       if (!look(x, t, i->callee, on, seen)) return false;
       continue;

@@ -41,7 +41,7 @@ static u32 what_is(walk *w, const func_info *f, const instr *i, group g) {
   what = WALK_NOTHING;
   if (i->op == OP_send && member < 0) {
     const type_info *t = val_type(w->x->p, f, i->res);
-    if (group_member(w->x->p->sp, t->g.i ? t->g : g, w->rank) >= 0) what = WALK_MOVES;
+    if (group_member(w->x->p->sp, group_bind(t->g, g), w->rank) >= 0) what = WALK_MOVES;
   } else if (member >= 0 && cost_op_moves((opcode)i->op))
     what = WALK_MOVES;
   else if (member >= 0) {

@@ -23,7 +23,7 @@ static const msize *size_of(mem *m, type t, group call) {
   sim *s = m->s;
   if (m->near[t.i] && m->near_g[t.i].i == call.i) return m->near[t.i];
   const type_info *ti = type_get(s->p, t);
-  group g = resolve(ti->g, call);
+  group g = group_bind(ti->g, call);
   m->near_g[t.i] = call;
   u64 h = hash_u64((u64)t.i << 32 | g.i, 11);
   u32 known = hmap_get(&m->size_by_type, h);

@@ -94,7 +94,7 @@ static void split_by_type(splitter *x, type t, group call) {
   const type_info *ti = type_get(s->p, t);
   for (u32 k = 0; k < ti->n; k++) split_by_type(x, ti->elem[k], call);
   if (ti->tuple) return;
-  group g = resolve(ti->g, call);
+  group g = group_bind(ti->g, call);
   members_of(s, g);
   if (!x->group_seen[g.i]) split_by_group(s, x->sig, g.i);
   x->group_seen[g.i] = 1;
@@ -199,7 +199,7 @@ void fold_ranks(sim *s, bool fold) {
   split_by_values(&x, 1);
   const func_info *f = func_get(s->p, s->p->main);
   for (u32 k = 0; k < f->body.n; k++) {
-    group g = resolve(f->body.v[k].g, (group){0});
+    group g = group_bind(f->body.v[k].g, (group){0});
     if (x.group_seen[g.i]) continue;
     members_of(s, g);
     split_by_group(s, x.sig, g.i);

@@ -155,7 +155,6 @@ void members_set_all_classes(sim *s);                         // after class_of_
 const class_set *
 class_set_of_type(sim *s, type t,
                   group g); // rank classes that hold a value of this type in a function called on g
-static inline group resolve(group own, group call) { return own.i ? own : call; }
 i64 local_bytes(sim *s, const type_info *t, group g, u32 member); // of a tensor on one member, not rounded
 bool is_rendezvous(opcode op); // a communication that its members do together
 rendezvous *rendezvous_of(sim *s, const func_info *f, const instr *i, group g);

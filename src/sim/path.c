@@ -33,7 +33,7 @@ static u32 add_like(path *x, const sim_graph *c, u32 num, u32 cls, i64 dur) {
     return k;
   }
   hmap_add(s->tmp, &x->likes, h, x->like.n);
-  const group g = resolve(func_get(s->p, f)->body.v[num - 1].g, at->g);
+  const group g = group_bind(func_get(s->p, f)->body.v[num - 1].g, at->g);
   *vec_push(s->a, &x->like) = (sim_like){f, num, cls, ev, g, dur, 1};
   return x->like.n - 1;
 }

@@ -88,7 +88,7 @@ static u32 price_function(sim *s, func f, group g, i64 *only) {
   } recent[32] = {{{0}, {0}, 0}};
   for (u32 k = 0; k < fi->body.n; k++) {
     const instr *i = &fi->body.v[k];
-    group ig = resolve(i->g, g);
+    group ig = group_bind(i->g, g);
     if (i->op == OP_call) {
       u32 slot = (i->callee.i * 16 + ig.i) % COUNT_OF(recent);
       if (recent[slot].f.i != i->callee.i || recent[slot].g.i != ig.i) {

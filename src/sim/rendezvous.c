@@ -75,7 +75,7 @@ const class_set *class_set_of_type(sim *s, type t, group g) {
   if (s->near[t.i] && s->near_g[t.i].i == g.i) return s->near[t.i];
   const type_info *ti = type_get(s->p, t);
   s->near_g[t.i] = g;
-  return s->near[t.i] = ti->tuple ? class_set_of_tuple(s, ti, g) : members_of(s, resolve(ti->g, g))->cs;
+  return s->near[t.i] = ti->tuple ? class_set_of_tuple(s, ti, g) : members_of(s, group_bind(ti->g, g))->cs;
 }
 
 i64 local_bytes(sim *s, const type_info *t, group g, u32 member) {
@@ -384,7 +384,7 @@ rendezvous *rendezvous_of(sim *s, const func_info *f, const instr *i, group g) {
   if (i->op == OP_send) {
     from = f->values.v[opd_of(f, i, 0)].ty;
     to = f->values.v[i->res].ty;
-    key[1] = resolve(type_get(s->p, to)->g, g).i;
+    key[1] = group_bind(type_get(s->p, to)->g, g).i;
     key[2] = from.i;
     key[3] = to.i;
     h = hash_bytes(key, sizeof key, 1);
@@ -404,7 +404,7 @@ rendezvous *rendezvous_of(sim *s, const func_info *f, const instr *i, group g) {
   rendezvous_row row = {.send = i->op == OP_send};
   memcpy(row.key, key, sizeof key);
   if (row.send)
-    row.m = sent(s, &row, from, to, resolve(type_get(s->p, from)->g, g), (group){key[1]});
+    row.m = sent(s, &row, from, to, group_bind(type_get(s->p, from)->g, g), (group){key[1]});
   else {
     row.naxes = over ? over->n : 0;
     row.axes = over ? over->u.axes : NULL;

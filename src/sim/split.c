@@ -75,7 +75,7 @@ static sim_split *row_of(splitter *x, const sim_graph *c, u32 node, u8 flags) {
   flags |= i->flags;
   if (op_row_of(i->op)->flags & OPF_COMM) {
     want.kind = SPLIT_COMM, want.op = i->op;
-    want.over = axes_text(x, i, resolve(i->g, x->s->priced.v[c->priced].g));
+    want.over = axes_text(x, i, group_bind(i->g, x->s->priced.v[c->priced].g));
   } else if (flags & INSTR_UPDATE)
     want.kind = SPLIT_UPDATE;
   else if (flags & INSTR_RECOMPUTE)

@@ -333,8 +333,8 @@ static layout some_layout(prog *p, group g) {
   return l;
 }
 
-static bool within(const char *box, i64 row, i64 col) { // "[0-4+8-12,*]", regular ones with ".."
-  const char *s = box + 1;
+static bool within(const char *text, i64 row, i64 col) { // "[0-4+8-12,*]", regular ones with ".."
+  const char *s = text + 1;
   for (u32 d = 0; d < 2; d++, s += *s == ',') {
     i64 x = d ? col : row;
     bool in = *s == '*';
@@ -379,14 +379,14 @@ static void check_send(prog *p, u64 seed, group g, group h, layout lg, layout lh
     const func_info *f = func_get(q, q->main);
     const char *gets = text_attr(q, &f->body.v[0], A_gets);
     for (i64 e = 0; e < DIM * DIM; e++) {
-      const char *s = gets, *giver = NULL;
-      for (; *s && !giver; s = strchr(s, ']') + 1) {
+      const char *s = gets, *from = NULL;
+      for (; *s && !from; s = strchr(s, ']') + 1) {
         if (*s == ',') s += 2;
-        if (within(strchr(s, '['), e / DIM, e % DIM)) giver = s;
+        if (within(strchr(s, '['), e / DIM, e % DIM)) from = s;
       }
       bool want = has(p, h, r, lh, e / DIM, e % DIM);
-      bool ok = want == (giver != NULL) &&
-                (!giver || has(p, g, (u32)strtoul(giver, NULL, 10), lg, e / DIM, e % DIM));
+      bool ok =
+          want == (from != NULL) && (!from || has(p, g, (u32)strtoul(from, NULL, 10), lg, e / DIM, e % DIM));
       CHECK_MSG(ok, "seed %llu: element %lld of rank %u in %s", (unsigned long long)seed, (long long)e, r,
                 gets);
       if (!ok) e = DIM * DIM;
