@@ -124,7 +124,7 @@ static void note_parts(recorder *r, noted *x, u32 lane) {
 
 static bool moves(const instr *i) { return op_row_of(i->op)->flags & OPF_COMM; }
 
-static parts *parts_of(recorder *r, func fn, group g) {
+static parts *known_parts(recorder *r, func fn, group g) {
   parts *x = r->of[fn.i];
   while (x && x->g.i != g.i) x = x->next;
   if (x) return x;
@@ -141,7 +141,7 @@ void record_step_begin(recorder *r) {
   r->full |= r->n + like > r->most || r->seq > UINT32_MAX / 2;
   r->begun = r->n;
   if (!r->full) make_room(r, like);
-  r->here = parts_of(r, r->m->p->main, (group){0});
+  r->here = known_parts(r, r->m->p->main, (group){0});
   r->began = ticks_both(), r->at = 0;
 }
 void record_step_end(recorder *r) {
@@ -217,7 +217,7 @@ static bool around(recorder *r, interp *m, frame *f, u32 index) {
   const u32 microbatch = r->microbatch, fn = r->fn, layer = r->layer;
   parts *here = r->here;
   r->layer = layer_of(r, index), r->microbatch = ir_microbatch(m->p, i->coord, microbatch),
-  r->fn = i->callee.i, r->here = parts_of(r, i->callee, bind(i->g, f->g)), r->depth++, r->at = 0;
+  r->fn = i->callee.i, r->here = known_parts(r, i->callee, group_bind(i->g, f->g)), r->depth++, r->at = 0;
   const bool ok = eval_exec(m, f, index);
   r->layer = layer, r->microbatch = microbatch, r->fn = fn, r->here = here, r->depth--, r->at = 0;
   return ok;
