@@ -26,8 +26,8 @@ static bool receive_timed(void *arg, u32 from, void *data, i64 bytes) {
   return receive_from(arg, from, data, bytes);
 }
 
-static profile_job job_of(mailbox *box, u32 nprocs) {
-  return (profile_job){.link = {.rank = box->rank, .arg = box, .send = send_to, .receive = receive_timed},
+static profile_job job_of(mailbox *seat, u32 nprocs) {
+  return (profile_job){.link = {.rank = seat->rank, .arg = seat, .send = send_to, .receive = receive_timed},
                        .nprocs = nprocs,
                        .threads = 1,
                        .now_ns = read_clock};
@@ -159,8 +159,8 @@ typedef struct {
 static walked walk(const char *text, u32 rank, u64 tick, u64 (*late)(u64), const char *only) {
   walked w = {.c = ctx_new()};
   arena *a = ctx_arena(w.c);
-  mailbox box = {NULL, 0};
-  const profile_job j = job_of(&box, 1);
+  mailbox seat = {NULL, 0};
+  const profile_job j = job_of(&seat, 1);
   w.m = machine_load(w.c, a, "1x2 cpu-core"), w.p = parsed(w.c, text);
   REQUIRE(w.m && w.p && profile_events_of(&w.x, w.c, a, w.p, w.m));
   bool *wanted = NEWN(a, bool, w.x.v.n);
