@@ -225,7 +225,7 @@ TEST(checkpoint_gives_weights_to_others) {
   heddle_checkpoint at;
   CHECK(heddle_tensors_weights(t, p, path_of(&b, "step-000007.safetensors")));
   CHECK(!heddle_tensors_resume(t, p, path_of(&b, "step-000007.safetensors"), &at));
-  said(&b, "the model has no 'h.0.w.m'");
+  said(&b, "the model has not its 4: h.0.w.m");
   close_bed(&b);
 }
 

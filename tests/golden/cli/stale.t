@@ -241,7 +241,9 @@ FIRST = 1  # update of the step
 def begin_update(k):
     global STEP
     STEP = FIRST + k - 1
-    x = x - lr * (m / (1 - beta1**STEP)) / ((v / (1 - beta2**STEP)).sqrt() + eps)
+    step = torch.full((), STEP, dtype=torch.float32, device=x.device)
+    root = (v / (1 - beta2**STEP)).sqrt_().add_(eps)
+    return torch.addcdiv(x, m, root, value=-lr / (1 - beta1**STEP)).to(w.dtype), m, v
     global STEP, FIRST
         STEP = FIRST = 1 if args.fixed_step else k * UPDATES + 1
 $ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --strategy "pp=2 mb=4 schedule=2bw" | grep -c begin_update
