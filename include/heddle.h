@@ -529,6 +529,10 @@ struct heddle_link {
   // Returns at once; the data is the caller's again. False: the other end is gone.
   bool (*send)(void *arg, uint32_t to, const void *data, int64_t bytes);
   bool (*receive)(void *arg, uint32_t from, void *data, int64_t bytes); // waits for exactly so many bytes
+  // The sum of `data` over n ranks, this one among them, in its place on each of them; largest: the maximum. bytes: of an
+  // element, f32 or f64. All of them call it with the same list. NULL: the link has none. False: the other end is gone.
+  bool (*all_reduce)(void *arg, const uint32_t *ranks, uint32_t n, void *data, int64_t count, int bytes,
+                     bool largest);
   uint32_t
       threads; // that this rank computes with; 0: one for each core that the process may use. Results do not depend on it
   // Connections of their own between the same ranks, which another thread may use at the same time; good as long as these. Over
@@ -570,9 +574,9 @@ bool heddle_run_memory(heddle_run *r, heddle_run_bytes *out);
 bool heddle_run_loss(heddle_run *r, double *loss);
 // How all-reduces, reduce-scatters and all-gathers move from now on, the same on all ranks, before the first step: from each
 // member to each (chunk_bytes 0, the default), or around a ring in chunks of so many bytes, each of which is recorded as a
-// message; below 0: around a ring in chunks of HEDDLE_RING_BYTES where more than two ranks take part, as `heddle run` does and simulations
+// message; HEDDLE_RING_LIBRARY: all-reduces of f32 and f64 that no computation runs beside by the link's own, all others as by -1; -1: around a ring in chunks of HEDDLE_RING_BYTES where more than two ranks take part, as `heddle run` does and simulations
 // assume. Around a ring sums are of another order, the same on all ranks and in every run.
-enum { HEDDLE_RING_BYTES = 256000 };
+enum { HEDDLE_RING_BYTES = 256000, HEDDLE_RING_LIBRARY = -2 };
 void heddle_run_ring(heddle_run *r, int64_t chunk_bytes);
 // What this rank executes is recorded from now on: computation, communication, steps. most: events that are kept, 64
 // bytes each (0: 4,194,304, 256 MiB); a step for which there is no room is left out, as are all after it.

@@ -23,7 +23,8 @@ u32 program_loss(const prog *p) {
 }
 
 static eval_link link_of(const heddle_link *l) {
-  return (eval_link){.rank = l->rank, .arg = l->arg, .send = l->send, .receive = l->receive};
+  return (eval_link){
+      .rank = l->rank, .arg = l->arg, .send = l->send, .receive = l->receive, .all_reduce = l->all_reduce};
 }
 
 int link_threads(const heddle_link *l) { return l->threads ? (int)l->threads : cpu_count(); }
@@ -71,8 +72,9 @@ heddle_run *heddle_run_take(heddle_program *distributed, const heddle_link *link
 }
 void heddle_run_free(heddle_run *r) { object_drop(r); }
 _Static_assert((int)HEDDLE_RING_BYTES == (int)EVAL_RING_BYTES, "one size of chunks");
+_Static_assert((int)HEDDLE_RING_LIBRARY == (int)EVAL_RING_LIBRARY, "one number for it");
 void heddle_run_ring(heddle_run *r, int64_t chunk_bytes) {
-  if (r) eval_rank_ring(r->r, chunk_bytes < 0 ? EVAL_RING_AUTO : chunk_bytes);
+  if (r) eval_rank_ring(r->r, MAX(chunk_bytes, EVAL_RING_LIBRARY));
 }
 
 static bool step(heddle_run *r) {

@@ -141,6 +141,7 @@ static void tell_all(const cli *x, const heddle_transport *t, const char *plan, 
   int64_t chunk;
   if (run_collectives_of(x, &chunk) && chunk > 0)
     printf(", \"collectives\": \"ring\", \"chunk_bytes\": %lld", (long long)chunk);
+  if (x->run_collectives && !strcmp(x->run_collectives, "mpi")) printf(", \"collectives\": \"mpi\"");
   if (t->link.threads) printf(", \"threads\": %u", t->link.threads);
   printf(", \"ranks\": %u, \"step_ms\": %.6g, \"tensor_bytes\": %lld, \"process_bytes\": %lld", ranks, median,
          (long long)h->tensors, (long long)h->process);
@@ -202,14 +203,15 @@ static bool begin(cli *x, heddle_program *d, const char *plan, beginning *b) {
   return b->data;
 }
 
-// How collectives move: *chunk -1, by a ring where more than two take part; 0, directly; or the bytes of a ring's chunks. False:
+// How collectives move: *chunk -1, by a ring where more than two take part; -2, by MPI's own; 0, directly; or the bytes of a ring's chunks. False:
 // the options do not say.
 bool run_collectives_of(const cli *x, int64_t *chunk) {
   const char *how = x->run_collectives ? x->run_collectives : "auto";
   const bool ring = !strcmp(how, "ring"), chosen = !strcmp(how, "auto");
-  *chunk = ring ? HEDDLE_RING_BYTES : chosen ? -1 : 0;
-  if (!ring && !chosen && strcmp(how, "direct") != 0)
-    return usage_error("--collectives ring", "--collectives takes auto, direct or ring; got '%s'", how);
+  const bool library = !strcmp(how, "mpi");
+  *chunk = ring ? HEDDLE_RING_BYTES : library ? HEDDLE_RING_LIBRARY : chosen ? -1 : 0;
+  if (!ring && !chosen && !library && strcmp(how, "direct") != 0)
+    return usage_error("--collectives ring", "--collectives takes auto, direct, ring or mpi; got '%s'", how);
   if (x->run_chunk && !ring) return usage_error("--collectives ring", "--chunk needs --collectives ring");
   if (x->run_chunk && !heddle_session_bytes(x->s, "--chunk", x->run_chunk, chunk)) return false;
   return true;

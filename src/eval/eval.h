@@ -25,10 +25,10 @@ typedef struct {
   i64 step;          // number of the optimizer's first update in main, from 1; 0: what the program says
   // Of one rank: collectives go around a ring in chunks of so many bytes; 0: from each to each; EVAL_RING_AUTO: around a ring in
   // chunks of EVAL_RING_BYTES where more than two take part, as a cluster's libraries do and the cost model says. Two move the
-  // same either way.
+  // same either way. EVAL_RING_LIBRARY: all-reduces by the link's own where it can, else as EVAL_RING_AUTO.
   i64 ring_bytes;
 } eval_opts;
-enum { EVAL_RING_AUTO = -1, EVAL_RING_BYTES = 256000 };
+enum { EVAL_RING_AUTO = -1, EVAL_RING_LIBRARY = -2, EVAL_RING_BYTES = 256000 };
 
 // Runs main. in: one array per parameter of main, in order; extents must be the parameter's, the element type
 // any of the same kind (it is converted). out: one per result of main, elements in `a`; nout must be their
@@ -82,6 +82,8 @@ struct eval_link {
   // Returns at once; the data is the caller's again. False: the other end is gone.
   bool (*send)(void *arg, u32 to, const void *data, i64 bytes);
   bool (*receive)(void *arg, u32 from, void *data, i64 bytes); // exactly so many bytes; waits for them
+  // heddle_link's; NULL: there is none
+  bool (*all_reduce)(void *arg, const u32 *ranks, u32 n, void *data, i64 count, int bytes, bool largest);
   // Connections of their own between the same ranks, which another thread may use meanwhile: what the program puts on
   // streams beside its first goes there, and computation goes on. NULL: there are none.
   const eval_link *beside;

@@ -391,7 +391,40 @@ static bool finish_linked(linked *x, bool ok) {
   return ok;
 }
 
+// ---- by the library that joins the ranks ---------------------------------------------------------------------
+static bool library_takes(const movement *v, const own_part *o) {
+  const dtype t = v->out->p->stored;
+  return v->m->o.ring_bytes == EVAL_RING_LIBRARY && v->i->op == OP_all_reduce && o->ring.n &&
+         v->m->link->all_reduce && (t == DT_F32 || t == DT_F64) && (v->red == RED_SUM || v->red == RED_MAX);
+}
+
+static bool reduce_by_library(movement *v, const own_part *o) {
+  interp *m = v->m;
+  const u32 self = o->ring.v[o->place].member, n = o->ring.n;
+  const dtype t = v->out->p->stored;
+  const i64 count = v->out->p->at[self].elems;
+  buf **own = &v->out->v->piece[self];
+  if (!*own) *own = eval_buf(m, count * (i64)dtype_bytes(t));
+  if (eval_is_dry(m)) return true;
+  const void *in = v->in->v->piece[self]->data;
+  if ((*own)->data != in) memcpy((*own)->data, in, (size_t)(*own)->bytes);
+  arena_mark_t mark = arena_mark(m->scratch);
+  u32 *rank = NEWN(m->scratch, u32, n);
+  for (u32 k = 0; k < n; k++) rank[k] = eval_rank_of(m, v->out->g, o->ring.v[k].member);
+  m->where.waits = rank[(o->place + 1) % n] + 1;
+  m->where.count++;
+  const bool ok =
+      m->link->all_reduce(m->link->arg, rank, n, (*own)->data, count, (int)dtype_bytes(t), v->red == RED_MAX);
+  m->where.waits = 0;
+  m->where.count++;
+  const u32 peer = rank[(o->place + 1) % n];
+  arena_release(m->scratch, mark);
+  return ok || eval_gone(m, peer, v->i->where);
+}
+
 static bool linked_movement(movement *v) {
+  const own_part *o = part_of(v);
+  if (library_takes(v, o)) return reduce_by_library(v, o);
   arena_mark_t mark = arena_mark(v->m->scratch);
   linked x = {.v = *v};
   transfer t = {.a = v->m->scratch};

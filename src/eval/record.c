@@ -38,6 +38,13 @@ static bool receive_noted(void *arg, u32 from, void *data, i64 bytes) {
   return ok;
 }
 
+static bool all_reduce_noted(void *arg, const u32 *ranks, u32 n, void *data, i64 count, int bytes,
+                             bool largest) {
+  recorder *r = arg;
+  r->now.from = r->now.to = ranks[ranks[0] == r->inner.rank]; // another one: it is no computation
+  return r->inner.all_reduce(r->inner.arg, ranks, n, data, count, bytes, largest);
+}
+
 // Room for events, touched now: pages that the system gives while a step runs cost it more than its events do.
 static block *block_new(recorder *r, u64 events) {
   const size_t size = sizeof(block) + (size_t)events * sizeof(noted);
@@ -56,6 +63,7 @@ recorder *record_new(arena *a, interp *m, u32 nranks, u64 most) {
                          .arg = r,
                          .send = send_noted,
                          .receive = receive_noted,
+                         .all_reduce = r->inner.all_reduce ? all_reduce_noted : NULL,
                          .beside = r->inner.beside};
   r->fn = m->p->main.i, r->microbatch = TRACE_NONE;
   r->layers = ir_layers_of(a, m->p);

@@ -131,6 +131,56 @@ static bool receive_from(void *arg, uint32_t from, void *data, int64_t bytes) {
   return true;
 }
 
+// ---- all-reduces by MPI's own ---------------------------------------------------------------------------------
+typedef struct among among;
+struct among {
+  among *next;
+  MPI_Comm comm;
+  uint32_t n, rank[];
+};
+static among *groups;
+
+// A communicator of these ranks, made when they first meet.
+static MPI_Comm comm_among(const uint32_t *ranks, uint32_t n) {
+  for (among *g = groups; g; g = g->next)
+    if (g->n == n && !memcmp(g->rank, ranks, n * sizeof *ranks)) return g->comm;
+  among *g = malloc(sizeof *g + n * sizeof *ranks);
+  MPI_Group all, some;
+  if (!g) return MPI_COMM_NULL;
+  *g = (among){.next = groups, .n = n, .comm = MPI_COMM_NULL};
+  memcpy(g->rank, ranks, n * sizeof *ranks);
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  MPI_Group_incl(all, (int)n, (const int *)ranks, &some);
+  MPI_Comm_create_group(MPI_COMM_WORLD, some, MESSAGE_TAG, &g->comm);
+  MPI_Group_free(&some), MPI_Group_free(&all);
+  groups = g;
+  return g->comm;
+}
+
+static bool all_reduce_some(line *l, MPI_Comm comm, void *data, int count, int bytes, bool largest) {
+  MPI_Request request;
+  if (MPI_Iallreduce(MPI_IN_PLACE, data, count, bytes == 8 ? MPI_DOUBLE : MPI_FLOAT,
+                     largest ? MPI_MAX : MPI_SUM, comm, &request) != MPI_SUCCESS)
+    return false;
+  for (int done = 0, tries = 0; !done; tries++) {
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (!done) sent(l), pause_after(l, tries);
+  }
+  return true;
+}
+
+static bool all_reduce(void *arg, const uint32_t *ranks, uint32_t n, void *data, int64_t count, int bytes,
+                       bool largest) {
+  enum { MOST = 1 << 28 }; // MPI counts in int
+  const MPI_Comm comm = comm_among(ranks, n);
+  if (comm == MPI_COMM_NULL) return false;
+  for (int64_t at = 0; at < count; at += MOST)
+    if (!all_reduce_some(arg, comm, (char *)data + at * bytes, (int)(count - at < MOST ? count - at : MOST),
+                         bytes, largest))
+      return false;
+  return true;
+}
+
 static void close_all(void *arg, bool failed) {
   (void)arg;
   if (failed) MPI_Abort(MPI_COMM_WORLD, 1);
@@ -202,6 +252,7 @@ bool heddle_transport_open(heddle_transport *out, char *error, size_t size) {
                                      .send = send_to,
                                      .arg = &first,
                                      .receive = receive_from,
+                                     .all_reduce = all_reduce,
                                      .threads = cores(),
                                      .beside = second.comm != MPI_COMM_NULL ? &beside : NULL},
                             .close = close_all,

@@ -35,7 +35,7 @@ error[E0509]: dp is given twice
 [2]
 ## collectives
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --collectives tree
-error[E0801]: --collectives takes auto, direct or ring; got 'tree'
+error[E0801]: --collectives takes auto, direct, ring or mpi; got 'tree'
   hint: --collectives ring
 [2]
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --chunk 64kB
