@@ -217,7 +217,7 @@ void watch_close(watch *w) {
 
 // The computer that a rank's connection comes from; NULL: this one, or not known.
 static const char *host_of(const watch *w, uint32_t rank, char *host, socklen_t size) {
-  struct sockaddr_in a, own;
+  struct sockaddr_in a = {0}, own = {0};
   socklen_t n = sizeof a, m = sizeof own;
   const int fd = w->of[rank].fd;
   if (getpeername(fd, (struct sockaddr *)&a, &n) || getsockname(fd, (struct sockaddr *)&own, &m) ||
@@ -291,7 +291,7 @@ void watch_told(void) { told = 1; }
 
 static void left(watch *w, uint32_t rank) {
   watched_rank *r = &w->of[rank];
-  if (r->terminated && told) r->told = true; // so is this process: all of the job were meant
+  if (told) r->told = true; // so is this process: all of the job were meant
   if (!r->told && !r->done) tell(w, r->terminated ? HEDDLE_TERMINATED : HEDDLE_DIED, rank);
   close(r->fd);
   r->fd = -1;

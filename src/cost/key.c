@@ -229,6 +229,8 @@ static void take_comm(text_reader *r, cost_event *e) {
     want(r, " B/s");
   }
   r->bad |= e->size < 0;
+  const u64 most = (u64)w->nodes * w->per_node;
+  r->bad |= w->n < w->nodes || w->n > most || (w->even && w->n != most);
   e->where = w;
 }
 
@@ -245,7 +247,11 @@ static void take_computation(text_reader *r, cost_event *e) {
     take_shape(r, vec_push(r->a, &shapes));
   }
   e->nres = shapes.n - e->nopd;
-  for (bool more = take(r, " {"); more && !r->bad; more = take(r, ", ")) take_attr(r, vec_push(r->a, &at));
+  for (bool more = take(r, " {"); more && !r->bad; more = take(r, ", ")) {
+    attr *one = vec_push(r->a, &at);
+    take_attr(r, one);
+    for (u32 k = 0; k + 1 < at.n; k++) r->bad |= at.v[k].key == one->key;
+  }
   if (at.n) want(r, "}");
   want(r, " on ");
   if (r->bad) return;

@@ -31,7 +31,7 @@ struct own_part { // of one movement, which is told by the pieces at both ends
 };
 
 static void forget(movement *v, const bool *came) {
-  for (u32 k = 0; k < v->by.n; k++) {
+  for (u32 k = 0; came && k < v->by.n; k++) {
     buf **b = &v->in[v->by.v[k].opd].v->piece[v->by.v[k].member];
     if (came[k]) eval_drop(v->m, *b), *b = NULL;
   }
@@ -359,7 +359,7 @@ static void put_from_each(linked *x, transfer *t) {
   for (u32 k = 0; k < o->ntakers; k++) {
     if (&o->takers[k] != o->own)
       put_sends(v, &o->takers[k], t->a, &sends);
-    else if (comes(v, o->own))
+    else if (o->own && comes(v, o->own))
       put_receives(x, o->own, t->a, &receives);
   }
   put_portions(x, &sends, &receives, t);

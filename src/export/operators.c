@@ -208,15 +208,6 @@ static bool put_dtype(writing *x, strbuf *b) {
   return t;
 }
 
-static bool put_toint(writing *x, strbuf *b) {
-  const dtype t = res_type(x, 0)->s.t;
-  if (dtype_kind_of(t) == DK_FLOAT) return true;
-  sb_put(b, ".to(");
-  if (!put_dtype(x, b)) return false;
-  sb_char(b, ')');
-  return true;
-}
-
 // An index, or a number of elements, along a dimension as it is in a rank's piece. It must not cut one.
 static bool in_piece(writing *x, const type_info *t, u32 dim, i64 *k) {
   const space *sp = x->s->w->p->sp;
@@ -283,7 +274,6 @@ static bool put_placeholder(writing *x, const char *s, size_t n, strbuf *b) {
   if (IS("shape")) return put_shape(x, b);
   if (IS("parts")) return put_parts(x, b);
   if (IS("dtype")) return put_dtype(x, b);
-  if (IS("toint")) return put_toint(x, b);
   if (IS("from")) return put_ends(x, A_starts, b);
   if (IS("to")) return put_ends(x, A_ends, b);
   if (IS("border")) return put_border(x, b);
@@ -325,6 +315,7 @@ static bool expand(writing *x, const char *s, strbuf *b) {
 // "axis=0" of a row that is only for that.
 static bool is_for(const writing *x, const char *where) {
   if (!*where) return true;
+  if (!strcmp(where, "of integers")) return dtype_kind_of(res_type(x, 0)->s.t) != DK_FLOAT;
   const size_t n = strcspn(where, "=");
   const char *said = in_row((opcode)x->i->op, where, n), *want = where + n + 1;
   const attr *a = attr_get(x->at, attr_find(where, n));

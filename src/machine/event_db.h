@@ -12,4 +12,7 @@ struct event_db {
 loc event_db_at(const event_db *db);
 bool event_db_damaged(const event_db *db);             // false, with what SQLite says of the file
 bool event_db_do(const event_db *db, const char *sql); // false and a diagnostic
+// A sum over what the machine has, of these versions or, "", of its fits. In the transaction that put it. False: SQLite's fault,
+// which is not told.
+bool event_db_put_sum(const event_db *db, const char *name, const char *versions);
 #endif

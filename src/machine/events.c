@@ -130,47 +130,54 @@ static const char *text_at(sqlite3_stmt *q, int column) {
 
 // ---- what was put, unchanged ----------------------------------------------------------------------------------
 // A bit that flips in a time leaves a table that SQLite takes for whole. So a second table has a sum over all rows of a machine and
-// versions, written with them. Files of before have none; where another program changes rows, triggers take the sum away.
-#define FORGET(what, row)                                                                                    \
-  "CREATE TRIGGER IF NOT EXISTS sums_" what " AFTER " what                                                   \
-  " ON events BEGIN DELETE FROM sums WHERE machine = " row ".machine AND versions = " row ".versions; END;"
+// versions, and one over its fits, written with them. Files of before have none; where another program changes rows, triggers take the sum away.
+#define FORGET(table, when, row, which)                                                                      \
+  "CREATE TRIGGER IF NOT EXISTS sums_" table "_" when "_" row " AFTER " when " ON " table                    \
+  " BEGIN DELETE FROM sums WHERE machine = " row ".machine AND versions = " which "; END;"
+#define FORGET_ALL(table, new, old)                                                                          \
+  FORGET(table, "insert", "new", new)                                                                        \
+  FORGET(table, "update", "new", new) FORGET(table, "update", "old", old) FORGET(table, "delete", "old", old)
 static const char sums[] =
     "CREATE TABLE IF NOT EXISTS sums (machine TEXT NOT NULL, versions TEXT NOT NULL, sum "
-    "INTEGER NOT NULL, PRIMARY KEY (machine, versions)) WITHOUT ROWID;" //
-    FORGET("insert", "new") FORGET("update", "new") FORGET("delete", "old");
+    "INTEGER NOT NULL, PRIMARY KEY (machine, versions)) WITHOUT ROWID;";
+static const char forget_events[] = FORGET_ALL("events", "new.versions", "old.versions");
+static const char forget_fits[] = FORGET_ALL("fits", "''", "''");
 
-static u64 step_text(u64 h, sqlite3_stmt *q, int column) {
+static u64 step_column(u64 h, sqlite3_stmt *q, int column) {
+  if (sqlite3_column_type(q, column) == SQLITE_INTEGER)
+    return hash_step(h, (u64)sqlite3_column_int64(q, column));
+  if (sqlite3_column_type(q, column) == SQLITE_FLOAT) {
+    const double x = sqlite3_column_double(q, column);
+    u64 bits;
+    memcpy(&bits, &x, sizeof bits);
+    return hash_step(h, bits);
+  }
   return hash_bytes(sqlite3_column_text(q, column), (size_t)sqlite3_column_bytes(q, column), h);
 }
 
-// False: SQLite's fault, which is not told.
+// versions "": of the fits, which have none. False: SQLite's fault, which is not told.
 static bool sum_rows(const event_db *db, const char *name, const char *versions, i64 *sum) {
-  static const char sql[] =
-      "SELECT key, source, median_ps, spread, count FROM events WHERE machine = ?1 AND versions = "
-      "?2 ORDER BY key";
+  const char *sql = *versions ? "SELECT * FROM events WHERE machine = ?1 AND versions = ?2 ORDER BY key"
+                              : "SELECT * FROM fits WHERE machine = ?1 AND ?2 = '' ORDER BY kind";
   sqlite3_stmt *q = NULL;
   u64 h = 17;
   int r = sqlite3_prepare_v2(db->db, sql, -1, &q, NULL);
   if (r == SQLITE_OK) {
     sqlite3_bind_text(q, 1, name, -1, SQLITE_STATIC), sqlite3_bind_text(q, 2, versions, -1, SQLITE_STATIC);
-    while ((r = sqlite3_step(q)) == SQLITE_ROW) {
-      const double spread = sqlite3_column_double(q, 3);
-      u64 bits;
-      memcpy(&bits, &spread, sizeof bits);
-      h = step_text(step_text(h, q, 0), q, 1);
-      h = hash_step(hash_step(hash_step(h, (u64)sqlite3_column_int64(q, 2)), bits),
-                    (u64)sqlite3_column_int64(q, 4));
-    }
+    while ((r = sqlite3_step(q)) == SQLITE_ROW)
+      for (int k = 0; k < sqlite3_column_count(q); k++) h = step_column(h, q, k);
   }
   sqlite3_finalize(q);
   *sum = (i64)h;
   return r == SQLITE_DONE;
 }
 
-static bool put_sum(const event_db *db, const char *name, const char *versions) {
+bool event_db_put_sum(const event_db *db, const char *name, const char *versions) {
   sqlite3_stmt *q = NULL;
   i64 sum;
-  if (sqlite3_exec(db->db, sums, NULL, NULL, NULL) != SQLITE_OK || !sum_rows(db, name, versions, &sum) ||
+  if (sqlite3_exec(db->db, sums, NULL, NULL, NULL) != SQLITE_OK ||
+      sqlite3_exec(db->db, *versions ? forget_events : forget_fits, NULL, NULL, NULL) != SQLITE_OK ||
+      !sum_rows(db, name, versions, &sum) ||
       sqlite3_prepare_v2(db->db, "INSERT OR REPLACE INTO sums VALUES (?1, ?2, ?3)", -1, &q, NULL) !=
           SQLITE_OK)
     return false;
@@ -279,7 +286,7 @@ bool event_db_put(event_db *db, const char *name, const char *versions, const me
     ok = sqlite3_step(q) == SQLITE_DONE;
     sqlite3_reset(q);
   }
-  ok = ok && put_sum(db, name, versions);
+  ok = ok && event_db_put_sum(db, name, versions);
   if (!ok) event_db_damaged(db);
   sqlite3_finalize(q);
   if (ok) return event_db_do(db, "COMMIT");

@@ -45,7 +45,8 @@ bool event_db_put_fits(event_db *db, const char *name, const event_fit *f, u32 n
     ok = sqlite3_step(q) == SQLITE_DONE || event_db_damaged(db);
   }
   sqlite3_finalize(q);
-  if (ok && insert(db, name, f, n)) return event_db_do(db, "COMMIT");
+  if (ok && insert(db, name, f, n) && (event_db_put_sum(db, name, "") || event_db_damaged(db)))
+    return event_db_do(db, "COMMIT");
   sqlite3_exec(db->db, "ROLLBACK", NULL, NULL, NULL);
   return false;
 }

@@ -19,6 +19,7 @@ static u32 send_taker(const profile_events *x, const instr *i, const func_info *
   giving send = giving_of(x->p, i);
   send.from = &source, send.to = (giving_end){group_bind(to->g, g), to->lay};
   const u32 nf = group_size(sp, g), nt = group_size(sp, send.to.g);
+  assert(nf);
   arena *a = arena_new();
   box *have = NEWN(a, box, nf);
   u32 taker = nt;
@@ -140,6 +141,7 @@ typedef struct {
   hmap at;   // function and group -> number + 1
   hmap leaf; // function -> 1: it calls nothing
   VEC(u64) runs;
+  u64 instrs; // so far
 } tallies;
 static u64 call_key(func fn, group g) { return hash_u64((u64)fn.i << 32 | g.i, 7); }
 
@@ -181,12 +183,13 @@ static bool look(profile_events *x, tallies *t, func fn, group g, hmap *seen) {
       continue;
     }
     const u32 n = members_differ(x, f, i) ? group_get(x->p->sp, on)->nranks : 1;
-    for (u32 m = 0, last = 0; m < n; m++) {
+    t->instrs++;
+    for (u32 m = 0; m < n; m++) {
       const int event = event_at(x, f, i, on, m);
       if (event < 0) return false;
       assert(!event || ((u32)event <= x->v.n && x->v.v));
-      if (event && (u32)event != last) x->v.v[event - 1].times += runs;
-      last = (u32)event;
+      if (!event || x->v.v[event - 1].counted == t->instrs) continue;
+      x->v.v[event - 1].times += runs, x->v.v[event - 1].counted = t->instrs;
     }
   }
   return true;

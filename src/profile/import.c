@@ -106,6 +106,12 @@ static bool unknown_operator(importing *r, const char *word, size_t n) {
 static bool agrees(importing *r, const cost_event *e) {
   shape res[OP_RES_MAX];
   u32 nres = e->nres;
+  if (cost_op_moves(e->op) && e->t && e->size % (i64)dtype_bytes(e->t)) {
+    diag(r->c, E_PROFILE, at_member(r, M_KEY),
+         "the key contradicts itself: %lld bytes are no whole number of %s", (long long)e->size,
+         dtype_name(e->t));
+    return false;
+  }
   if (op_row_of(e->op)->flags & (OPF_COMM | OPF_META) || e->at.n || !e->nopd || nres > OP_RES_MAX)
     return true;
   if (!op_law(r->c, r->a, e->op, e->at, e->nopd, e->opd, &nres, res, at_member(r, M_KEY))) return false;
@@ -152,6 +158,7 @@ static bool check_machine(importing *r, const char *name) {
 }
 
 static bool out_of_range(importing *r, u32 k, const char *range) {
+  assert(r->of[k]);
   diag(r->c, E_PROFILE, at_member(r, k), "%s must be %s; got %s", name_of[k], range, r->of[k]->str);
   return false;
 }

@@ -54,6 +54,7 @@ typedef struct {
   const u32 *members;
   split_at at; // ... of what a rank has
   u64 times;   // that a rank runs it in a step, at most
+  u64 counted; // the latest instruction that is in them
 } profile_event;
 typedef struct {
   VEC(profile_event) v;

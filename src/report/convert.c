@@ -278,9 +278,24 @@ static bool put_job(converter *k, job *j) {
   return true;
 }
 
+// Other commands write Perfetto's protobuf under such a name.
+static bool takes_name(ctx *c, const char *path) {
+  static const char other[] = ".pftrace";
+  const size_t n = path ? strlen(path) : 0, m = sizeof other - 1;
+  if (n < m || strcmp(path + n - m, other) != 0) return true;
+  diag(c, E_USAGE, (loc){0}, "trace convert writes JSON, not Perfetto's protobuf: %s", path);
+  return diag_hint(c,
+                   "-o %.*s.json, which ui.perfetto.dev reads too; `heddle compare -o X%s` has what was "
+                   "recorded beside what is "
+                   "predicted",
+                   (int)(n - m), path, other),
+         false;
+}
+
 static bool convert_timeline(conversion *v, job *j, bool own) {
   converter k = {.c = j->c, .a = v->a, .own = own, .out = {.a = v->a}};
   i64 within = 0;
+  if (!takes_name(j->c, v->output)) return false;
   k.m = j->n > 1 ? match_job(j, v->a) : match_new(j->c, v->a); // one file is read once
   if (!k.m) return false;
   if (j->n > 1) k.clocks = clocks_apart(v->a, k.m, false, &v->clocks_by_ps, &within);

@@ -452,3 +452,6 @@ $ heddle machines laptop --json -o laptop.yaml | head -4; grep -c . laptop.yaml
   "machine": "laptop",
   "about": "4 processor cores, one rank each",
 30
+## Integers that are scaled stay integers.
+$ heddle export swin-t:hidden=6,vocab=10 --batch 2 --seq 224 --train --to pytorch -o swin.py; grep -c 'double() \* 13.0).to(i64)' swin.py
+14

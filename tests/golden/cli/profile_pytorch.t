@@ -174,6 +174,12 @@ error[E0117]: launch_ps must be whole picoseconds, 0 or more; got 1.5
    1 | ..., "median_ps": 2714129, "spread": 0.008766, "count": 42, "source": "measured", "launch_ps": 1.5}
      |                                                                                                ^
 [1]
+## Keys that no event has.
+$ for k in 'all_reduce f32 4096 B among 5 on 2 nodes, 2 each' 'all_reduce f32 4096 B among 3 on 2 nodes, 2 each' 'all_reduce f32 4095 B among 4 on 1 node, 4 each' 'layernorm f32[4,8] f32[8] f32[8] -> f32[4,8] {eps=1e-05, eps=2} on cpu-core'; do echo "{\"key\": \"$k\", \"machine\": \"m\", \"versions\": \"v\", \"median_ps\": 1, \"spread\": 0, \"count\": 1, \"source\": \"measured\"}" >x; heddle profile --import x -o none.db; done 2>&1 | grep error
+error[E0117]: the key is not that of an event: all_reduce f32 4096 B among 5 on 2 nodes, 2 each
+error[E0117]: the key is not that of an event: all_reduce f32 4096 B among 3 on 2 nodes, 2 each
+error[E0117]: the key contradicts itself: 4095 bytes are no whole number of f32
+error[E0117]: the key is not that of an event: layernorm f32[4,8] f32[8] f32[8] -> f32[4,8] {eps=1e-05, eps=2} on cpu-core
 ## Lines of events that failed are told, and are no times.
 $ head -n 2 examples/profiles/mlp-torch.jsonl >x; echo '{"key": "relu f32[8] -> f32[8] on cpu-core", "machine": "1x2 cpu-core", "versions": "torch 2.4.0", "failed": "CUDA out of memory"}' >>x; heddle profile --import x -o some.db
 machine       1x2 cpu-core

@@ -112,3 +112,8 @@ error[E0102]: job.0.et is one of the recordings: it would be overwritten
   --> job.0.et
   hint: name another file
 [1]
+## An ending that means another format.
+$ heddle trace convert examples/traces/ddp -o job.pftrace; test -e job.pftrace || echo none
+error[E0801]: trace convert writes JSON, not Perfetto's protobuf: job.pftrace
+  hint: -o job.json, which ui.perfetto.dev reads too; `heddle compare -o X.pftrace` has what was recorded beside what is predicted
+none
