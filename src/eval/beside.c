@@ -5,6 +5,7 @@
 // none waits for one that comes later. The rank waits where a result is used. The thread takes no memory and says nothing:
 // results are made, recorded and diagnosed by the rank.
 #include "eval/internal.h"
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -44,8 +45,9 @@ static void *run(void *arg) {
     if (!e) break;
     pthread_mutex_unlock(&b->lock);
     const bool ok = transfer_go(&b->link, &b->where, &e->t, &e->gone);
+    const int error = errno;
     pthread_mutex_lock(&b->lock);
-    e->ok = ok, e->ended = true;
+    e->ok = ok, e->error = error, e->ended = true;
     b->next = e->next;
     pthread_cond_signal(&b->ended);
   }
@@ -128,6 +130,7 @@ static bool finish_first(interp *m) {
   b->first = e->next;
   pthread_mutex_unlock(&b->lock);
   if (e->out) e->out->until = NULL;
+  errno = e->error; // which eval_gone asks, of this thread
   if (!e->ok) eval_gone(m, e->gone, e->t.where);
   const bool ok = e->finish(m, e->arg, e->ok);
   if (recorder_of(m)) record_ended(m->record, e);

@@ -270,6 +270,7 @@ struct errand {
   struct noted *note; // of the recorder; NULL: none
   bool ended, ok;
   u32 gone;
+  int error; // errno where that was seen
 };
 // Does the instruction run beside computation? Its stream is not the first one, and the link can.
 bool beside_takes(const interp *m, const instr *i);

@@ -105,10 +105,23 @@ static bool cut_short(const event_db *db, const char *path) {
   return true;
 }
 
+// A writer that was killed in its commit has left a journal, with which SQLite puts the rows of before back, if it may write.
+static void roll_back(arena *a, const char *path) {
+  struct stat at;
+  sqlite3 *w = NULL;
+  if (stat(arena_printf(a, "%s-journal", path), &at) || !at.st_size) return;
+  if (sqlite3_open_v2(path, &w, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
+    sqlite3_busy_timeout(w, WAIT_MS);
+    sqlite3_exec(w, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
+  }
+  sqlite3_close(w);
+}
+
 event_db *event_db_open(ctx *c, arena *a, const char *path, bool create) {
   event_db *db = NEW(a, event_db);
   *db = (event_db){.c = c, .file = sym_of(c, path)};
   const int flags = create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  roll_back(a, path);
   bool ok =
       sqlite3_open_v2(path, &db->db, flags, NULL) == SQLITE_OK || (db->db ? event_db_damaged(db) : false);
   if (!db->db) diag(c, E_PROFILE, event_db_at(db), "out of memory");

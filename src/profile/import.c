@@ -44,8 +44,8 @@ typedef struct {
 
 // Where the value of a member stands.
 static loc at_member(importing *r, u32 k) {
-  const char *quoted = arena_printf(r->a, "\"%s\"", name_of[k]);
-  const char *s = k < MEMBERS ? strstr(r->text, quoted) : NULL;
+  const char *quoted = k < MEMBERS ? arena_printf(r->a, "\"%s\"", name_of[k]) : "";
+  const char *s = *quoted ? strstr(r->text, quoted) : NULL;
   if (s) s += strlen(quoted), s += strspn(s, " \t:");
   return loc_text(r->c, r->file, r->line, s ? (u32)(s - r->text) + 1 : 1, r->text);
 }
@@ -177,8 +177,8 @@ static bool take_figures(importing *r, measured_event *x) {
 }
 static bool take_launch(importing *r, i64 *launch) {
   const double ps = r->of[M_LAUNCH] ? r->of[M_LAUNCH]->num : 0;
-  if (!(ps >= 0 && ps == floor(ps) && ps <= (double)(1ll << 53)))
-    return out_of_range(r, M_LAUNCH, "whole picoseconds, 0 or more");
+  if (!(ps >= 0 && ps == floor(ps) && ps <= 1e12))
+    return out_of_range(r, M_LAUNCH, "whole picoseconds, 0 or more and at most 1e12");
   *launch = (i64)ps;
   return true;
 }
