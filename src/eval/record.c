@@ -235,7 +235,7 @@ static bool around(recorder *r, interp *m, frame *f, u32 index) {
 u32 record_number(recorder *r) { return ++r->seq; }
 
 // ---- beside computation ------------------------------------------------------------------------------------
-static void note_call(recorder *r, u32 which, u32 number, i64 start) {
+static void note_call(recorder *r, u32 which, u32 number, i64 start, i64 until) {
   const noted x = {.func = CALL,
                    .instr = which,
                    .step = r->step,
@@ -243,7 +243,7 @@ static void note_call(recorder *r, u32 which, u32 number, i64 start) {
                    .peer = TRACE_NONE,
                    .seq = number,
                    .start = start,
-                   .dur = ticks_now() - start};
+                   .dur = until - start};
   if (!r->full) note(r, &x, r->nstreams + LANE_HOST);
 }
 
@@ -257,7 +257,7 @@ void record_waits(recorder *r) { r->waits = ticks_now(); }
 // What the rank does next has waited until now.
 void record_ended(recorder *r, errand *e) {
   const u32 n = r->now.part.n;
-  note_call(r, CALL_WAIT, 0, r->waits);
+  note_call(r, CALL_WAIT, 0, r->waits, ticks_now());
   record_messages(r, &e->t);
   if (e->note && !r->full) {
     note(r, e->note, r->nstreams + LANE_BESIDE);
@@ -272,7 +272,7 @@ static void note_begun(recorder *r, noted *x) {
   errand *e = r->now.begun;
   noted *kept = e->note = arena_dup(e->a, x, sizeof *x);
   kept->peer = IN_MESSAGES, kept->dur = ++r->calls;
-  note_call(r, CALL_BEGIN, r->calls, x->start);
+  note_call(r, CALL_BEGIN, r->calls, x->start, x->start + x->dur); // the next one may begin there
 }
 
 static void note_instr(recorder *r, const frame *f, u32 index, u32 number) {
