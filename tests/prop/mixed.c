@@ -177,9 +177,9 @@ static u64 messages_of(const prog *p, func f, u32 rank) {
       const char *text = at ? sym_str(p->c, at->u.s) : "";
       while (*text) { // "12 [0-4,*], 13 [4-8,*]"
         const u32 to = (u32)strtoul(text, NULL, 10);
-        const char *box = strchr(text, '['), *end = box ? strchr(box, ']') : NULL;
+        const char *extents = strchr(text, '['), *end = extents ? strchr(extents, ']') : NULL;
         if (!end) return 1;
-        const u64 h = hash_bytes(box, (size_t)(end - box), hash_u64(k ? to : rank, k ? rank : to));
+        const u64 h = hash_bytes(extents, (size_t)(end - extents), hash_u64(k ? to : rank, k ? rank : to));
         sum += k ? -h : h, messages++;
         text = end + 1 + strspn(end + 1, ", ");
       }
