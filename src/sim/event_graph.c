@@ -448,7 +448,8 @@ static void finish(maker *m, body *b, const u32 *in, u32 nin, const u32 *out, u3
   u64 frame = 0;
   for (u32 k = 0; k < m->site.n; k++) {
     const sim_graph *c = m->site.v[k].sub;
-    frame = MAX(frame, c->map ? (u64)c->map->nin + c->map->nvert + c->map->nout : c->nslot + c->frame);
+    frame = MAX(frame, c->nslot + c->frame); // a watched run goes in, map or not
+    if (c->map) frame = MAX(frame, (u64)c->map->nin + c->map->nvert + c->map->nout);
   }
   b->c = (sim_graph){.n = m->dur.n,
                      .nslot = m->nslot,
