@@ -16,13 +16,11 @@
 //
 // Errors. A function that fails returns NULL (or false) and the session has diagnostics: what was wrong,
 // where, both numbers, and what to do about it. Nothing is printed and nothing ends the process. A NULL
-// handle given to a function makes it return NULL at once, so a chain as above may be checked once, at its
-// end.
+// handle given to a function makes it return NULL at once, so a chain as above may be checked once, at its end.
 //
 // Memory. Everything made in a session is freed with it; handles may be freed earlier, in any order: what a
 // handle was made of may go before it. A string belongs to the handle that the function takes, and lives
-// as long. When memory runs out the call fails, and the session is good for nothing but
-// heddle_session_messages and heddle_session_free.
+// as long. When memory runs out the call fails, and the session is good for nothing but heddle_session_messages and heddle_session_free.
 //
 // Threads. A session and all that was made in it belong to one thread at a time; different sessions are
 // independent. heddle_search_run uses threads of its own and returns when they have ended.
@@ -130,8 +128,7 @@ heddle_program *heddle_program_train(heddle_program *p, const heddle_optimizer *
 // Is every element there where it is needed, every sum complete, every rank in the same order of collectives,
 // and nobody waiting for each other for ever? Programs from heddle_plan_apply and from files alike.
 bool heddle_program_validate(heddle_program *p);
-// What one rank of a distributed program runs, as a program: pieces instead of tensors, peers instead of
-// groups.
+// What one rank of a distributed program runs, as a program: pieces instead of tensors, peers instead of groups.
 const char *heddle_program_lower(heddle_program *p, uint32_t rank, heddle_format f);
 
 // A distributed program as a program of another framework, to run on GPUs (docs/export.md): format "pytorch", whose
@@ -159,8 +156,7 @@ bool heddle_export_format_get(uint32_t index, heddle_export_format *out); // fro
 //   heddle_builder_end(b);
 //   heddle_program *p = heddle_builder_program(b, 1, &h);
 //
-// After a call that fails all others do nothing and return 0, false or NULL, so checking the last one is
-// enough.
+// After a call that fails all others do nothing and return 0, false or NULL, so checking the last one is enough.
 typedef struct heddle_builder heddle_builder;
 typedef uint32_t heddle_value; // of a builder; 0: none
 #define HEDDLE_ALL UINT32_MAX  // all devices
@@ -208,8 +204,7 @@ typedef struct {
 uint32_t heddle_tensors_count(const heddle_tensors *t);
 bool heddle_tensors_get(const heddle_tensors *t, uint32_t index, heddle_tensor *out);
 void heddle_tensors_free(heddle_tensors *t);
-// Inputs for a program: random ones that are the same for the same seed; NAME.npy files of a folder, or a file
-// .safetensors or .npz.
+// Inputs for a program: random ones that are the same for the same seed; NAME.npy files of a folder, or a file .safetensors or .npz.
 heddle_tensors *heddle_tensors_random(heddle_program *p, uint64_t seed);
 heddle_tensors *heddle_tensors_read(heddle_program *p, const char *path);
 // NAME.npy each in a folder ('/' is %2F, '%' is %25), or one file whose name ends in .safetensors.
@@ -220,13 +215,11 @@ heddle_tensors *heddle_tensors_initial(heddle_program *p, uint64_t seed);
 // no name that p does not have; the states of a checkpoint are left. False and diagnostics.
 bool heddle_tensors_weights(heddle_tensors *t, heddle_program *p, const char *path);
 const char *heddle_tensors_report(heddle_tensors *t, heddle_format f);
-// The results of a program, distributed or not, all ranks in this process. wide: every floating-point value
-// in float64 instead of its own type.
+// The results of a program, distributed or not, all ranks in this process. wide: every floating-point value in float64 instead of its own type.
 heddle_tensors *heddle_tensors_eval(heddle_program *p, const heddle_tensors *in, bool wide);
 
 // ---- machines -------------------------------------------------------------------------------------------
-// A preset, a machine file, or one line: "dgx-h100*4", "my.yaml", "2x8 h100 ib=8x400Gb/s"
-// (docs/machines.md).
+// A preset, a machine file, or one line: "dgx-h100*4", "my.yaml", "2x8 h100 ib=8x400Gb/s" (docs/machines.md).
 heddle_machine *heddle_machine_load(heddle_session *s, const char *spec);
 heddle_machine *heddle_machine_parse(heddle_session *s, const char *text); // of a machine file
 void heddle_machine_free(heddle_machine *m);
@@ -270,8 +263,7 @@ typedef struct {
   bool searched; // by heddle_search_run where the strategy does not say it
 } heddle_choice;
 bool heddle_choice_get(uint32_t index, heddle_choice *out);
-// A plan file (docs/plans.md). One that heddle_plan_print wrote says which program it is for, and is refused for any
-// other (E0511).
+// A plan file (docs/plans.md). One that heddle_plan_print wrote says which program it is for, and is refused for any other (E0511).
 heddle_plan *heddle_plan_read(heddle_program *p, const char *path);
 heddle_plan *heddle_plan_parse(heddle_program *p, const char *name, const char *text, size_t n);
 // The plan of annotations (docs/annotations.md): of the program's own, and of a text, which diagnostics call `name`,
@@ -574,7 +566,7 @@ bool heddle_run_memory(heddle_run *r, heddle_run_bytes *out);
 bool heddle_run_loss(heddle_run *r, double *loss);
 // How all-reduces, reduce-scatters and all-gathers move from now on, the same on all ranks, before the first step: from each
 // member to each (chunk_bytes 0, the default), or around a ring in chunks of so many bytes, each of which is recorded as a
-// message; HEDDLE_RING_LIBRARY: all-reduces of f32 and f64 that no computation runs beside by the link's own, all others as by -1; -1: around a ring in chunks of HEDDLE_RING_BYTES where more than two ranks take part, as `heddle run` does and simulations
+// message; HEDDLE_RING_LIBRARY: all-reduces of f32 and f64 that no computation runs beside by the link's own, all others as by -1; another number below 0: around a ring in chunks of HEDDLE_RING_BYTES where more than two ranks take part, as `heddle run` does and simulations
 // assume. Around a ring sums are of another order, the same on all ranks and in every run.
 enum { HEDDLE_RING_BYTES = 256000, HEDDLE_RING_LIBRARY = -2 };
 void heddle_run_ring(heddle_run *r, int64_t chunk_bytes);

@@ -74,7 +74,9 @@ void heddle_run_free(heddle_run *r) { object_drop(r); }
 _Static_assert((int)HEDDLE_RING_BYTES == (int)EVAL_RING_BYTES, "one size of chunks");
 _Static_assert((int)HEDDLE_RING_LIBRARY == (int)EVAL_RING_LIBRARY, "one number for it");
 void heddle_run_ring(heddle_run *r, int64_t chunk_bytes) {
-  if (r) eval_rank_ring(r->r, MAX(chunk_bytes, EVAL_RING_LIBRARY));
+  if (r)
+    eval_rank_ring(r->r,
+                   chunk_bytes < 0 && chunk_bytes != HEDDLE_RING_LIBRARY ? EVAL_RING_AUTO : chunk_bytes);
 }
 
 static bool step(heddle_run *r) {
