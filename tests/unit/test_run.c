@@ -237,7 +237,7 @@ TEST(run_needs_ranks) {
 
 // ---- recordings --------------------------------------------------------------------------------------------
 static const char *folder_of(char *path, size_t size, const char *name) {
-  snprintf(path, size, "%s/tests/recorded-%s", test_build(), name);
+  snprintf(path, size, "%s/tests/recorded-%d-%s", test_build(), (int)getpid(), name);
   return path;
 }
 static void remove_folder(const char *dir) {
