@@ -50,31 +50,6 @@ static bool held_alike(const held *x, const held *y) {
   return alike;
 }
 
-// ---- lifetimes -----------------------------------------------------------------------------------------
-
-static const lifetimes *lifetimes_of(interp *m, func fn) {
-  lifetimes *l = &m->life[fn.i];
-  if (l->begin) return l;
-  const func_info *f = func_get(m->p, fn);
-  u32 n = f->body.n, nv = f->values.n;
-  u32 *last = ZNEWN(m->a, u32, nv); // instruction + 1; n + 1: returned
-  for (u32 i = 0; i < n; i++) {
-    const instr *in = &f->body.v[i];
-    for (u32 k = 0; k < in->nres; k++) last[in->res + k] = i + 1;
-    for (u32 k = 0; k < instr_nopd(f, in); k++) last[opd_of(f, in, k)] = i + 1; // to wait for it is no use
-  }
-  for (u32 k = 0; k < f->rets.n; k++) last[f->rets.v[k]] = n + 1;
-  l->begin = ZNEWN(m->a, u32, n + 2);
-  l->dies = NEWN(m->a, value, nv);
-  for (u32 v = 1; v < nv; v++)
-    if (last[v] && last[v] <= n) l->begin[last[v]]++;
-  for (u32 i = 1; i <= n; i++) l->begin[i] += l->begin[i - 1];
-  u32 *at = arena_dup(m->a, l->begin, sizeof *at * (n + 1));
-  for (u32 v = 1; v < nv; v++)
-    if (last[v] && last[v] <= n) l->dies[at[last[v] - 1]++] = v;
-  return l;
-}
-
 // ---- computation ---------------------------------------------------------------------------------------
 
 typedef struct {
@@ -107,14 +82,13 @@ static bool repeats(const step *s, u32 member, u32 earlier) {
 // The storage of an operand as result r's: a view shares it. In place only where the program donates what the result
 // continues, and nothing else holds it: what memory a step takes is the program's to say, as a simulation reads it.
 static buf *lent(const frame *f, const step *s, u32 member, u32 r) {
-  const op_row *row = op_row_of(s->i->op);
-  const u32 k = op_continues(s->i->op, r);
+  const bool view = op_row_of(s->i->op)->flags & OPF_VIEW;
+  const u32 k = view ? op_continues(s->i->op, r) : live_taken(f->f, s->i, f->last, r);
   if (k >= s->nopd) return NULL;
   const holdings *x = s->inp[k], *y = s->outp[r];
   buf *b = s->in[k]->piece[member];
   if (x->stored != y->stored || x->at[member].elems != y->at[member].elems) return NULL;
-  if (row->flags & OPF_VIEW) return r ? NULL : buf_share(b);
-  if (!(row->flags & OPF_INPLACE) || !opd_donated(f->f, s->i, k)) return NULL;
+  if (view) return r ? NULL : buf_share(b);
   return b->refs > 1 || b->of || !eval_same(&x->at[member], &y->at[member], y->t->s.nd) ? NULL : buf_share(b);
 }
 
@@ -221,23 +195,18 @@ static point along(const interp *m, const point *at, const attr *over, i64 k) {
   return q;
 }
 
-static bool dies_at(const frame *f, u32 i, value v) {
-  for (u32 k = f->life->begin[i]; k < f->life->begin[i + 1]; k++)
-    if (f->life->dies[k] == v) return true;
-  return false;
-}
-
 // An all-reduce takes place in its operand where that ends, as it does in every framework: what this rank has of the
 // result lies there.
-static void lend_to_sum(interp *m, frame *f, const instr *i, u32 index, const end *in, const end *out) {
-  if (!m->link || !(op_row_of(i->op)->flags & OPF_INPLACE)) return;
-  for (u32 r = 0; r < i->nres; r++) {
-    const end *x = &in[op_continues(i->op, r)], *y = &out[r];
+static void lend_to_sum(interp *m, const frame *f, const instr *i, const end *in, const end *out) {
+  for (u32 r = 0; m->link && r < i->nres; r++) {
+    const u32 from = live_taken(f->f, i, f->last, r);
+    if (from == LIVE_NOWHERE) continue;
+    const end *x = &in[from], *y = &out[r];
     const int k = eval_member(m, y->g, m->link->rank);
     if (k < 0 || x->g.i != y->g.i || x->p->stored != y->p->stored) continue;
     buf *b = x->v->piece[k];
-    if (b->refs > 1 || b->of || !eval_same(&x->p->at[k], &y->p->at[k], y->p->t->s.nd)) continue;
-    if (dies_at(f, index, opd_of(f->f, i, op_continues(i->op, r)))) y->v->piece[k] = buf_share(b);
+    if (b->refs == 1 && !b->of && eval_same(&x->p->at[k], &y->p->at[k], y->p->t->s.nd))
+      y->v->piece[k] = buf_share(b);
   }
 }
 
@@ -267,7 +236,7 @@ static bool communicate(interp *m, frame *f, const instr *i, u32 index, const po
         ok = false;
       }
   }
-  if (ok) lend_to_sum(m, f, i, index, in, out);
+  if (ok) lend_to_sum(m, f, i, in, out);
   ok = ok && eval_move(m, i, at, in, nopd, out, i->nres, f->parts ? &f->parts[index] : NULL);
   if (ok && i->op == OP_copy && !strcmp(sym_str(m->c, attr_get(a, A_to)->u.s), "host"))
     for (u32 k = 0; k < i->nres; k++)
@@ -290,6 +259,12 @@ static point merged(const interp *m, const point *outer, u32 coord) {
   }
   q.fixed |= fixed;
   return q;
+}
+
+static void drop_operands(interp *m, frame *f, u32 index) {
+  const instr *i = &f->f->body.v[index];
+  for (u32 k = 0, n = instr_nopd(f->f, i); k < n; k++)
+    if (f->last[opd_of(f->f, i, k)] == index + 1) eval_held_drop(m, &f->v[opd_of(f->f, i, k)]);
 }
 
 static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at) {
@@ -315,10 +290,7 @@ static bool call(interp *m, frame *f, const instr *i, u32 index, const point *at
            sym_str(m->c, callee->name), k + 1);
   }
   // What ends here ends before the callee runs, which may then work in its storage.
-  for (u32 k = f->life->begin[index]; ok && k < f->life->begin[index + 1]; k++) {
-    value v = f->life->dies[k];
-    if (v < i->res || v >= i->res + i->nres) eval_held_drop(m, &f->v[v]);
-  }
+  if (ok) drop_operands(m, f, index);
   const i64 outer = m->update;
   m->update = attr_int(attrs_get(m->p, i->at), A_update, outer);
   ok = ok && run_func(m, i->callee, g, at, args, &f->v[i->res]);
@@ -379,7 +351,9 @@ static bool run_one(interp *m, frame *f, u32 i, u32 number) {
   const bool dry = eval_is_dry(m);
   const bool ok = m->record && !dry ? record_exec(m->record, m, f, i, number) : eval_exec(m, f, i);
   if (!m->link) progress_step(&m->bar, m->done += eval_members(m, group_bind(in->g, f->g)));
-  for (u32 k = f->life->begin[i]; k < f->life->begin[i + 1]; k++) eval_held_drop(m, &f->v[f->life->dies[k]]);
+  drop_operands(m, f, i);
+  for (u32 v = in->res; v < in->res + in->nres; v++)
+    if (f->last[v] == i + 1) eval_held_drop(m, &f->v[v]);
   if (m->watch && !dry) m->watch(m->watcher, f->f, in, group_bind(in->g, f->g));
   return ok;
 }
@@ -395,12 +369,13 @@ static bool receive_due(interp *m, frame *f, const instr *before) {
 
 // Takes the arguments' pieces (the caller drops what is left of them) and fills `results`.
 static bool run_func(interp *m, func fn, group g, const point *at, held *args, held *results) {
+  if (!m->last[fn.i]) m->last[fn.i] = live_of(m->a, func_get(m->p, fn)).last;
   frame f = {fn,
              func_get(m->p, fn),
              g,
              *at,
              ZNEWN(m->stack, held, func_get(m->p, fn)->values.n),
-             lifetimes_of(m, fn),
+             m->last[fn.i],
              {0},
              m->link ? parts_of(m, fn, g) : NULL};
   for (u32 k = 0; k < f.f->nparams; k++) {
@@ -491,7 +466,7 @@ static bool run_main(interp *m, const eval_array *in, eval_array *out, arena *a)
 
 void eval_open(interp *m) {
   m->a = arena_new(), m->stack = arena_new(), m->scratch = arena_new();
-  m->life = ZNEWN(m->a, lifetimes, m->p->funcs.n);
+  m->last = ZNEWN(m->a, const u32 *, m->p->funcs.n);
   m->temps = ZNEWN(m->a, arena *, MAX(m->o.threads, 1));
   for (int t = 1; t < m->o.threads; t++) m->temps[t - 1] = arena_new();
 }

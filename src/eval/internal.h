@@ -52,11 +52,6 @@ struct held { // a value of a running function
   held *elem;  // of a tuple
 };
 
-typedef struct { // values last used by instruction i: dies[begin[i]] .. dies[begin[i+1]-1]
-  u32 *begin;
-  value *dies;
-} lifetimes;
-
 enum { BUF_CLASSES = 64 * 8 };
 
 typedef struct {
@@ -79,8 +74,8 @@ typedef struct {
   VEC(holdings *) holdings;
   VEC(u64) holdings_key; // three words each
   hmap map_index, holdings_index;
-  lifetimes *life; // by function; begin NULL: not yet known
-  hmap part_map;   // of a rank: function and group that it is called on -> number in parts + 1
+  const u32 **last; // by function: of its lifetimes; NULL: not yet known
+  hmap part_map;    // of a rank: function and group that it is called on -> number in parts + 1
   VEC(struct own_part **) parts;
   progress bar;
   u64 done;   // executions
@@ -96,7 +91,7 @@ typedef struct {
   group g;
   point at;
   held *v;
-  const lifetimes *life;
+  const u32 *last;         // of its lifetimes
   VEC(waiting) waiting;    // instructions that this rank will receive something by, in order (late.c)
   struct own_part **parts; // by instruction, of a rank (linked.c); NULL: all ranks are here
 } frame;

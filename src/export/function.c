@@ -8,6 +8,7 @@ py_scope py_scope_of(py *w, func f, u32 indent) {
                     .id = f,
                     .name = ZNEWN(w->a, const char *, fi->values.n),
                     .uses = func_uses(w->a, fi),
+                    .last = live_of(w->a, fi).last,
                     .indent = indent};
 }
 
@@ -402,12 +403,6 @@ static bool droppable(const instr *i) {
   return i->op == OP_call || !(op_row_of((opcode)i->op)->flags & OPF_COMM);
 }
 
-static bool read_behind(const py_scope *s, value v, u32 index) {
-  for (u32 u = s->uses.begin[v]; u < s->uses.begin[v + 1]; u++)
-    if (!s->uses.use[u] || s->uses.use[u] - 1 > index) return true;
-  return false;
-}
-
 // In parentheses where it is more than a line.
 static void put_list(py_scope *s, const char *word, const char *const *item, u32 n) {
   strbuf head = {.a = s->w->a};
@@ -433,7 +428,7 @@ static void put_drops(py_scope *s, u32 index, value *there, u32 *n) {
   value *gone = NEWN(s->w->a, value, *n + 1);
   u32 left = 0, ngone = 0, nitems = 0;
   for (u32 k = 0; k < *n; k++)
-    if (read_behind(s, there[k], index))
+    if (s->last[there[k]] > index + 1)
       there[left++] = there[k];
     else
       gone[ngone++] = there[k];

@@ -2,6 +2,7 @@
 #ifndef HEDDLE_EXPORT_INTERNAL_H
 #define HEDDLE_EXPORT_INTERNAL_H
 #include "export/export.h"
+#include "live/live.h"
 
 enum { PY_LINE = 110, PY_INDENT = 4 };
 
@@ -99,6 +100,7 @@ typedef struct {
   py_names names;
   const char **name; // by value; NULL: not yet
   uses uses;
+  const u32 *last; // of its lifetimes
   func id;
   u32 indent, rank; // rank: of main, one of those that run the text
   bool told_sums;   // that they run beside

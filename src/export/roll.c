@@ -309,11 +309,7 @@ static void put_drops(rolling *x, u32 t) {
     for (u32 o = 0; o < instr_nopd(x->f, i); o++) {
       const value v = opd_of(x->f, i, o);
       if (!x->kept[v] || def_item(x, v) == NOWHERE) continue;
-      bool later = false;
-      for (u32 u = x->s->uses.begin[v]; u < x->s->uses.begin[v + 1]; u++) {
-        const u32 use = x->s->uses.use[u];
-        later = later || !use || use - 1 > it->at[it->n - 1];
-      }
+      const bool later = x->s->last[v] > it->at[it->n - 1] + 1;
       const char *name = py_value(x->s, v);
       const char *seen = b.n ? strstr(sb_str(&b), name) : NULL;
       if (!later && !seen && strchr(name, '[')) sb_fmt(&b, "%s%s", b.n ? ", " : "", name);

@@ -85,9 +85,7 @@ static u32 updates(py *w, const func_info *f, value v) {
 // May the new value take the place of the old one at once? If nobody reads that later.
 static bool at_once(const py_scope *s, value param, value new) {
   const u32 def = val(s->f, new)->def;
-  for (u32 k = s->uses.begin[param]; k < s->uses.begin[param + 1]; k++)
-    if (!s->uses.use[k] || s->uses.use[k] > def) return false;
-  return def;
+  return def && s->last[param] <= def;
 }
 
 static void name_stored(py_scope *s) {
@@ -129,11 +127,11 @@ static void put_results(py_scope *s) {
 }
 
 // Values that nobody reads any more: activations that a backward has read.
-static void put_dead(py_scope *s, const instr *i, u32 index, const u32 *last) {
+static void put_dead(py_scope *s, const instr *i, u32 index) {
   strbuf b = {.a = s->w->a};
   for (u32 k = 0; k < instr_nopd(s->f, i); k++) {
     const value v = opd_of(s->f, i, k);
-    if (last[v] != index || !val(s->f, v)->def || strchr(py_value(s, v), '[')) continue;
+    if (s->last[v] != index + 1 || !val(s->f, v)->def || strchr(py_value(s, v), '[')) continue;
     if (s->f->body.v[val(s->f, v)->def - 1].op != OP_call || !val_type(s->w->p, s->f, v)->tuple) continue;
     sb_fmt(&b, "%s%s", b.n ? ", " : "", py_value(s, v));
   }
@@ -148,10 +146,6 @@ static void put_place(places *x, u32 place) {
   py_name(w, &s.names, "w"), py_name(w, &s.names, "data"); // its parameters
   name_stored(&s);
   bool sends = false;
-  u32 *last = ZNEWN(w->a, u32, x->f->values.n);
-  for (u32 k = 0; k < x->f->body.n; k++)
-    for (u32 j = 0; j < instr_nopd(x->f, &x->f->body.v[k]); j++) last[opd_of(x->f, &x->f->body.v[k], j)] = k;
-  for (u32 k = 0; k < x->f->rets.n; k++) last[x->f->rets.v[k]] = x->f->body.n;
   u32 *taken = NEWN(w->a, u32, x->f->body.n + 1), n = 0;
   for (u32 k = 0; k < x->f->body.n; k++)
     if (takes_part(w, x->f, &x->f->body.v[k], s.rank)) {
@@ -161,7 +155,7 @@ static void put_place(places *x, u32 place) {
   const bool rolled = py_roll(&s, taken, n);
   for (u32 k = 0; k < n && !rolled && !w->failed; k++) {
     py_instr(&s, &x->f->body.v[taken[k]]);
-    put_dead(&s, &x->f->body.v[taken[k]], taken[k], last);
+    put_dead(&s, &x->f->body.v[taken[k]], taken[k]);
   }
   if (w->failed) return;
   if (sends) py_put(w, s.indent, "finish_sends()");

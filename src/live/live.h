@@ -1,9 +1,26 @@
-// live.h - where values lie that are alive for a time each. Layer 1. Knows no programs: moments are numbers, sizes come
-// from the caller. What is alive when is for the caller to know: the runtime's pieces (eval/), or any other list.
+// live.h - what is alive when, and where it lies. Layer 4: above programs, so that what ends where is said once, for the
+// simulator's bytes, the runtime, exports. Not who else holds what lies there, nor how much it is: those know that.
 #ifndef HEDDLE_LIVE_H
 #define HEDDLE_LIVE_H
-#include "base/base.h"
+#include "ir/ir.h"
 
+// ---- what is alive when (lifetimes.c) ------------------------------------------------------------------
+// The instructions of a function count from 1. A value begins with the one that makes it (value_info.def), a parameter
+// before all of them, and ends with the one that reads it last. What is returned stays. To wait for a value (`after`) is
+// no use. An argument of a call that reads it last ends in the callee, with the parameter.
+enum { LIVE_RETURNED = ~0u, LIVE_NOWHERE = ~0u };
+// last: by value, who reads it last; who makes it, if nobody reads it; 0: a parameter that nobody reads; LIVE_RETURNED.
+// inside: the same without the return, for a caller that does not use the result.
+typedef struct {
+  const u32 *last, *inside;
+} lifetimes;
+lifetimes live_of(arena *a, const func_info *f);
+// The operand whose place result r of an instruction of f takes, if sizes agree and nothing else holds it: the one that
+// it continues (op_continues), if the program donates that; of a communication also if it ends there. LIVE_NOWHERE: none.
+u32 live_taken(const func_info *f, const instr *i, const u32 *last, u32 r);
+
+// ---- where it lies (pack.c) ----------------------------------------------------------------------------
+// Here moments are numbers, of instructions or of anything else.
 typedef struct {
   i64 bytes;    // 0 and more
   u32 from, to; // alive in moments from, ..., to - 1; from < to

@@ -48,7 +48,7 @@ struct planner {
   const u32 *periods; // per run of the longer program: how many are left; NULL: all
   u32 nfuncs;         // functions of the program as it came
   bool *cone;         // per instruction of main: depends on constants alone, or is read by nobody (forms.c)
-  u32 *last_use;      // per value of main: number of the last instruction using it (nbody+1: returned)
+  uses uses;          // of main's values: waiting counts, as a stage hands over what another one waits for
   VEC(struct {
     const sched_row *row;
     sched_shape shape;
@@ -115,6 +115,8 @@ typedef struct stage_source {
 // Instructions from..to of main (numbers from 1). Instructions that depend on constants alone are copied into
 // every stage source that uses them. Cached.
 stage_source *planner_stage(planner *pl, u32 from, u32 to);
+// The last instruction of main, from 1, that reads value v or waits for it; 0: none; one more than there are: it is returned.
+u32 planner_last_use(const planner *pl, value v);
 const grad_pair *planner_grad(planner *pl, func f, const grad_opts *o); // kept by f and o; NULL if refused
 // Microbatches of an update between tasks; 0: one update, when all tasks have ended.
 static inline u32 plan_update_group(const plan *pn) {

@@ -13,11 +13,12 @@ enum { PERIOD_MOST = 64, KEPT = 4, RUN_LEAST = KEPT + 2 };
 typedef struct {
   const planner *pl;
   const func_info *m;
-  u32 *first_use, *last_use; // per parameter: instructions, from 0; first above last: none
 } finder;
 
 static bool own_weight(const finder *x, value v, u32 from, u32 end) {
-  return x->m->params.v[v - 1].r == ROLE_WEIGHT && x->first_use[v] >= from && x->last_use[v] < end;
+  const uses *u = &x->pl->uses;
+  if (x->m->params.v[v - 1].r != ROLE_WEIGHT) return false;
+  return u->begin[v] == u->begin[v + 1] || (u->use[u->begin[v]] > from && planner_last_use(x->pl, v) <= end);
 }
 
 // Does operand w of instruction j + len stand to it as v does to instruction j of the period that begins at
@@ -48,7 +49,7 @@ static bool same_instr(const finder *x, u32 j, u32 from, u32 len) {
 static bool stays(const finder *x, u32 from, u32 len) {
   for (u32 j = from; j < from + len; j++)
     for (u32 r = 0; r < x->m->body.v[j].nres; r++)
-      if (x->pl->last_use[x->m->body.v[j].res + r] > from + 2 * len) return false;
+      if (planner_last_use(x->pl, x->m->body.v[j].res + r) > from + 2 * len) return false;
   return true;
 }
 
@@ -64,15 +65,7 @@ static u32 periods(const finder *x, u32 from, u32 len) {
 
 static void find_runs(planner *pl) {
   const func_info *m = func_get(pl->src, pl->src->main);
-  finder x = {pl, m, NEWN(pl->a, u32, m->nparams + 1), ZNEWN(pl->a, u32, m->nparams + 1)};
-  for (u32 v = 0; v <= m->nparams; v++) x.first_use[v] = ~0u;
-  for (u32 i = 0; i < m->body.n; i++)
-    for (u32 k = 0; k < m->body.v[i].nopd; k++) {
-      const value v = opd_of(m, &m->body.v[i], k);
-      if (v <= m->nparams) x.first_use[v] = MIN(x.first_use[v], i), x.last_use[v] = i;
-    }
-  for (u32 k = 0; k < m->rets.n; k++)
-    if (m->rets.v[k] <= m->nparams) x.last_use[m->rets.v[k]] = m->body.n;
+  finder x = {pl, m};
   for (u32 i = 0, n, len; i < m->body.n; i += MAX(n * len, 1u)) {
     for (n = 0, len = 1; len <= PERIOD_MOST && i + RUN_LEAST * len <= m->body.n; len++)
       if ((n = periods(&x, i, len)) >= RUN_LEAST) break;

@@ -17,7 +17,7 @@ planner *planner_new(prog *src) {
   pass_batchnorm_of(p, &pl->batchnorm);
   const func_info *m = func_get(p, p->main);
   pl->cone = ZNEWN(a, bool, m->body.n + 1);
-  pl->last_use = ZNEWN(a, u32, m->values.n);
+  pl->uses = func_uses(a, m);
   for (u32 i = 0; i < m->body.n; i++) {
     const instr *in = &m->body.v[i];
     bool cone = in->op != OP_call && !(op_row_of(in->op)->flags & OPF_RANDOM);
@@ -25,14 +25,19 @@ planner *planner_new(prog *src) {
       value v = opd_of(m, in, k);
       u32 def = m->values.v[v].def;
       cone = cone && def && pl->cone[def - 1];
-      pl->last_use[v] = i + 1;
     }
     pl->cone[i] = cone;
   }
-  for (u32 i = 0; i < m->rets.n; i++) pl->last_use[m->rets.v[i]] = m->body.n + 1;
   for (u32 i = 0; i < m->nparams; i++)
     if (m->params.v[i].r == ROLE_INPUT || m->params.v[i].r == ROLE_LABEL) *vec_push(a, &pl->inputs) = i;
   return pl;
+}
+
+u32 planner_last_use(const planner *pl, value v) {
+  const u32 end = pl->uses.begin[v + 1];
+  if (end == pl->uses.begin[v]) return 0;
+  const u32 use = pl->uses.use[end - 1]; // in the order of main, and its return behind all
+  return use ? use : func_get(pl->src, pl->src->main)->body.n + 1;
 }
 
 const batchnorm_stats *planner_batchnorm(const planner *pl) { return &pl->batchnorm; }
@@ -178,13 +183,13 @@ stage_source *planner_stage(planner *pl, u32 from, u32 to) {
     m = func_get(p, p->main);
     bool returned_constant = false;
     const instr *in = &m->body.v[i - 1];
-    for (u32 k = 0; k < in->nres; k++) returned_constant |= pl->last_use[in->res + k] == m->body.n + 1;
+    for (u32 k = 0; k < in->nres; k++) returned_constant |= planner_last_use(pl, in->res + k) > m->body.n;
     if (pl->cone[i - 1] && !returned_constant) continue;
     if (!x.copied[i - 1]) copy_instr(&x, i - 1);
     m = func_get(p, p->main);
     in = &m->body.v[i - 1];
     for (u32 k = 0; k < in->nres; k++)
-      if (pl->last_use[in->res + k] > to) c->output[c->noutputs++] = in->res + k;
+      if (planner_last_use(pl, in->res + k) > to) c->output[c->noutputs++] = in->res + k;
   }
   value *ret = NEWN(pl->a, value, c->noutputs + 1);
   for (u32 i = 0; i < c->noutputs; i++) ret[i] = x.map[c->output[i]];

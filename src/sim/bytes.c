@@ -164,15 +164,10 @@ static bool takes_no_room(const walk *w, const instr *i) {
   return w->m->distir && (update || (i->op == OP_full && i->flags & INSTR_BACKWARD));
 }
 
-// Does result r take over the operand that it continues? That is donated, and nothing else holds it. A communication
-// takes place in an operand that ends, donated or not, unless it is a parameter of main.
-static bool takes_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
+// Does result r take operand k over? Nothing else must hold that. What is not donated must not be a parameter of main.
+static bool takes_over(walk *w, const instr *i, u32 r, u32 k) {
   heap *h = &w->h;
-  if (takes_no_room(w, i)) return false;
-  const u32 k = op_continues((opcode)i->op, r);
-  if (!(flags & OPF_INPLACE) || k >= n) return false;
   const bool donated = opd_donated(w->f, i, k);
-  if (!donated && !(flags & OPF_COMM)) return false;
   const u32 whole = heap_whole(h, opd_of(w->f, i, k));
   if (whole != NO_BUFFER && heap_at(h, whole)->parts) return false;
   const span x = heap_leaves(h, opd_of(w->f, i, k)), l = x.n == 1 ? h->leaf.v[x.begin] : (span){0};
@@ -183,9 +178,9 @@ static bool takes_over(walk *w, const instr *i, u32 flags, u32 n, u32 r) {
   return l.n && heap_leaf_is(h, l, size_of(w->m, w->f->values.v[i->res + r].ty, w->g));
 }
 
-static void take_over(walk *w, const instr *i, u32 r, origin from) {
+static void take_over(walk *w, const instr *i, u32 r, u32 k, origin from) {
   heap *h = &w->h;
-  const span x = heap_leaves(h, opd_of(w->f, i, op_continues((opcode)i->op, r)));
+  const span x = heap_leaves(h, opd_of(w->f, i, k));
   heap_continue(h, i->res + r, h->leaf.v[x.begin], from);
 }
 
@@ -200,15 +195,16 @@ bool mem_uses_host(const sim *s) {
   return false;
 }
 
-static void make_results(walk *w, const instr *i, u32 flags, u32 n, u32 num) {
+static void make_results(walk *w, const instr *i, u32 num) {
   heap *h = &w->h;
   bool nothing = takes_no_room(w, i);
   for (u32 r = 0; r < i->nres; r++) {
     value v = i->res + r;
     u32 b = NO_BUFFER;
     origin from = {w->fn, v, walk_kind(w, v, false)};
-    if (!w->m->distir && takes_over(w, i, flags, n, r)) {
-      take_over(w, i, r, from);
+    const u32 k = nothing || w->m->distir ? LIVE_NOWHERE : live_taken(w->f, i, w->last, r);
+    if (k != LIVE_NOWHERE && takes_over(w, i, r, k)) {
+      take_over(w, i, r, k, from);
       continue;
     }
     if (!nothing) {
@@ -239,7 +235,7 @@ static void step(walk *w, const instr *i, u32 num) {
   if (view) hold_view(w, i, n, num);                             // before anything is let go: a view keeps it
   heap_let_operands_go(h, i, n, w->last, num, !w->m->distir);
   if (!view) {
-    make_results(w, i, flags, n, num);
+    make_results(w, i, num);
     if (w->ask) walk_tell(w, num, NULL, NULL);
   }
   for (u32 r = 0; r < i->nres && (view || !w->m->distir); r++) // distir: what is not used is never freed
@@ -553,18 +549,18 @@ void walk_init(walk *w, mem *m, u32 row, const u8 *used, const context *cx) {
   const priced *pr = &s->priced.v[row];
   const func_info *f = func_get(s->p, pr->f);
   *w = (walk){.m = m, .fn = pr->f, .f = f, .g = pr->g, .rows = pr->ev, .l = life_of(s, pr->f), .cx = cx};
-  w->last = w->l->last;
+  w->last = w->l->when.last;
   heap_init(&w->h, s->tmp, f, s->nclasses);
   u32 most = 0, *last = NULL;
   for (u32 k = 0; k < f->body.n; k++) most = MAX(most, f->body.v[k].nres);
   w->used = NEWN(s->tmp, u8, most);
   for (u32 k = 0; used && k < f->rets.n; k++) {
     if (used[k]) continue;
-    if (!last) w->last = last = arena_dup(s->tmp, w->l->last, f->values.n * sizeof *last);
-    last[f->rets.v[k]] = w->l->inside[f->rets.v[k]];
+    if (!last) w->last = last = arena_dup(s->tmp, w->l->when.last, f->values.n * sizeof *last);
+    last[f->rets.v[k]] = w->l->when.inside[f->rets.v[k]];
   }
   for (u32 k = 0; last && k < f->rets.n; k++) // returned twice, used once
-    if (used[k]) last[f->rets.v[k]] = LIFE_END;
+    if (used[k]) last[f->rets.v[k]] = LIVE_RETURNED;
 }
 
 static void walk_begin(walk *w, const u8 *die, bool is_main) {

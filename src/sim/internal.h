@@ -8,6 +8,7 @@
 // stage_bytes.c, compose.c, ends.c, ending.c, line.c, pipe.c, lanes.c: pipelines known by their stages. busy.c: how long tasks keep ranks busy. run.c: the whole.
 #ifndef HEDDLE_SIM_INTERNAL_H
 #define HEDDLE_SIM_INTERNAL_H
+#include "live/live.h"
 #include "sim/sim.h"
 
 typedef struct {
@@ -75,13 +76,11 @@ typedef struct { // of a function, anywhere; see event_graph.c
 } summary;
 
 // What is known of the values of a function wherever it runs; see life.c. Arrays by value.
-enum { LIFE_END = ~0u }; // returned
 enum { LIFE_GRAD = 1, LIFE_BACK = 2, LIFE_READ_BACK = 4, LIFE_PARAM = 8, LIFE_STATE = 16, LIFE_COMM = 32 };
 typedef struct {
-  u32 *last; // number of the instruction that uses it last; its own if none does; 0: a parameter without use
-  u32 *inside; // the same without the return
-  u32 *ret;    // result of the function + 1 that it, or a view of it, is
-  u8 *flags;   // NULL if nobody asks for kinds
+  lifetimes when;
+  u32 *ret;  // result of the function + 1 that it, or a view of it, is
+  u8 *flags; // NULL if nobody asks for kinds
 } life;
 
 typedef struct {

@@ -1,5 +1,5 @@
-// life.c - what can be said of the values of a function without knowing where it runs: where each is used
-// last, and what kind of memory it is. Not how much (bytes.c).
+// life.c - what can be said of the values of a function without knowing where it runs: until when each is alive (live/),
+// and what kind of memory it is. Not how much (bytes.c).
 //
 // Idea: kinds follow from who reads. A gradient is what an optimizer takes as its second operand, and what
 // adds up to one; an activation is made by the forward pass and read by the backward pass; the rest is
@@ -53,29 +53,6 @@ static void mark_gradients(sim *s, const func_info *f, const instr *i, life *l) 
   }
 }
 
-// Only where values are used last.
-static void last_uses(const func_info *f, life *l) {
-  for (u32 k = f->rets.n; k-- > 0;) {
-    l->last[f->rets.v[k]] = LIFE_END;
-    l->ret[f->rets.v[k]] = k + 1;
-  }
-  for (u32 k = f->body.n; k-- > 0;) {
-    const instr *i = &f->body.v[k];
-    for (u32 r = i->res; r < i->res + i->nres; r++) {
-      if (!l->inside[r]) l->inside[r] = k + 1;
-      if (!l->last[r]) l->last[r] = k + 1;
-    }
-    for (u32 j = 0; j < i->nopd; j++) {
-      u32 o = f->opds.v[i->opd + j];
-      if (o & OPD_AFTER) break;
-      o &= OPD_VALUE;
-      if (l->inside[o]) continue;
-      l->inside[o] = k + 1;
-      if (!l->last[o]) l->last[o] = k + 1;
-    }
-  }
-}
-
 // An optimizer that takes a master as its weight returns one.
 static bool is_state(const func_info *f, value v) {
   return v <= f->nparams && f->params.v[v - 1].r == ROLE_STATE;
@@ -116,10 +93,9 @@ const life *life_of(sim *s, func fn) {
   const func_info *f = func_get(s->p, fn);
   u32 nv = f->values.n;
   life *l = NEW(s->a, life);
-  l->last = ZNEWN(s->a, u32, nv);
-  l->inside = ZNEWN(s->a, u32, nv);
+  l->when = live_of(s->a, f);
   l->ret = ZNEWN(s->a, u32, nv);
-  last_uses(f, l);
+  for (u32 k = f->rets.n; k-- > 0;) l->ret[f->rets.v[k]] = k + 1;
   if (!s->o->peak_only) {
     l->flags = ZNEWN(s->a, u8, nv);
     find_kinds(s, fn, l);
