@@ -216,7 +216,7 @@ void eval_rank_next(const prog *p, u32 *next) {
   }
   for (u32 k = 0; k < m->nparams; k++) {
     const sym name = val(m, k + 1)->name;
-    next[k] = name.i ? hmap_get(&by_name, sym_fmt(p->c, "%s.new", sym_str(p->c, name)).i) : 0;
+    next[k] = name.i ? hmap_get(&by_name, ir_new_name(p->c, name).i) : 0;
   }
   arena_free(a);
 }

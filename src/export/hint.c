@@ -173,7 +173,7 @@ const char *py_hint(py *w, func f, value v) {
   const char *weight = sums ? updated(w, f, v, -1, NULL, 0) : NULL;
   const char *name = weight ? weight : hint(w, f, v, -1, 0);
   if (w->ncalls[f.i] > 1) name = without_number(name);
-  const size_t n = strlen(name);
-  if (n > 4 && !strcmp(name + n - 4, ".new")) name = sym_str(w->c, sym_ofn(w->c, name, n - 4));
+  const sym old = ir_old_name(w->c, sym_of(w->c, name));
+  if (old.i) name = sym_str(w->c, old);
   return weight ? sym_str(w->c, sym_fmt(w->c, "d_%s", name)) : name;
 }

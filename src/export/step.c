@@ -73,11 +73,8 @@ static const char *stored(py *w, const func_info *f, u32 param) {
 
 // Parameter that a result is of the next step; f->nparams: of none.
 static u32 updates(py *w, const func_info *f, value v) {
-  const char *name = sym_str(w->c, val(f, v)->name);
-  const size_t n = strlen(name);
-  if (n < 5 || strcmp(name + n - 4, ".new")) return f->nparams;
-  const sym old = sym_ofn(w->c, name, n - 4);
-  for (u32 k = 0; k < f->nparams; k++)
+  const sym old = ir_old_name(w->c, val(f, v)->name);
+  for (u32 k = 0; old.i && k < f->nparams; k++)
     if (val(f, k + 1)->name.i == old.i) return k;
   return f->nparams;
 }

@@ -276,6 +276,10 @@ static inline value emit_res(const prog *p, func f, u32 index1) {
   return p->funcs.v[f.i]->body.v[index1 - 1].res;
 }
 void value_name(prog *p, func f, value v, sym name);
+// What a weight or state of main is called after a step, "w.new" of w; and of which that is the name, {0} of none.
+#define IR_NEW ".new"
+sym ir_new_name(ctx *c, sym old);
+sym ir_old_name(ctx *c, sym name);
 // The functions that run: main, last, and what it calls, callees before their callers. In `a`.
 u32 *ir_call_order(const prog *p, arena *a, u32 *n);
 // Microbatch of what stands at a temporal coordinate (prog.points): the first axis that it fixes counts them; it fixes

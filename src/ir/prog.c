@@ -337,6 +337,14 @@ void value_name(prog *p, func f, value v, sym name) {
   func_get(p, f)->values.v[v].name = name;
 }
 
+sym ir_new_name(ctx *c, sym old) { return sym_with(c, old, IR_NEW); }
+
+sym ir_old_name(ctx *c, sym name) {
+  const char *s = name.i ? sym_str(c, name) : "";
+  const size_t n = strlen(s), more = strlen(IR_NEW);
+  return n > more && !strcmp(s + n - more, IR_NEW) ? sym_ofn(c, s, n - more) : (sym){0};
+}
+
 u32 instr_nopd(const func_info *f, const instr *i) {
   u32 n = i->nopd;
   while (n && f->opds.v[i->opd + n - 1] & OPD_AFTER) n--;

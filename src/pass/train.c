@@ -300,10 +300,10 @@ bool pass_train(prog *p, const optim_opts *o, bool return_gradients) {
     value x = param[w.param[k]], res[1 + OPTIM_STATES] = {0};
     optim_emit(&b, o, x, grad[k], state + first, res);
     at[k] = res[0];
-    name_as(&b, res[0], x, ".new");
+    name_as(&b, res[0], x, IR_NEW);
     for (u32 i = 0; i < OPTIM_STATES && res[1 + i]; i++, first++) {
       at[w.n + first] = res[1 + i];
-      name_as(&b, res[1 + i], state[first], ".new");
+      name_as(&b, res[1 + i], state[first], IR_NEW);
     }
   }
   assert(!b.failed);

@@ -315,7 +315,7 @@ static void take_results(main_build *mb, const update_batch *u, value *neww, val
       const value s = mb->state[j][u->w[i] - 1];
       if (!s) continue;
       news[j][u->w[i] - 1] = *r;
-      value_name(p, mb->b.f, *r++, sym_with(p->c, val(func_get(p, mb->b.f), s)->name, ".new"));
+      value_name(p, mb->b.f, *r++, sym_with(p->c, val(func_get(p, mb->b.f), s)->name, IR_NEW));
     }
   for (u32 i = 0; i < u->n && mb->x->pn->keep_gradients; i++) {
     gradout[u->w[i] - 1] = *r;
@@ -363,16 +363,16 @@ static void take_latest(main_build *mb, value *neww, value **news, value *gradou
   for (u32 i = 0; i < mb->m->nparams; i++) {
     if (mb->now[i] == mb->home[i].v) continue;
     neww[i] = mb->now[i], gradout[i] = mb->last_grad[i];
-    name_of(mb, neww[i], i + 1, ".new");
+    name_of(mb, neww[i], i + 1, IR_NEW);
     if (gradout[i]) name_of(mb, gradout[i], i + 1, ".grad");
     for (u32 j = 0; j < OPTIM_STATES; j++)
       if (mb->state[j][i]) {
         optim_state st;
         news[j][i] = mb->state[j][i];
         if (optim_state_find(&mb->x->pn->optim, &val_type(mb->s, mb->m, i + 1)->s, j, &st))
-          value_name(
-              mb->p, mb->b.f, news[j][i],
-              sym_with(mb->s->c, mb->m->values.v[i + 1].name, arena_printf(mb->x->a, "%s.new", st.suffix)));
+          value_name(mb->p, mb->b.f, news[j][i],
+                     sym_with(mb->s->c, mb->m->values.v[i + 1].name,
+                              arena_printf(mb->x->a, "%s" IR_NEW, st.suffix)));
       }
   }
 }
@@ -405,7 +405,7 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
   for (u32 i = 0; i < np; i++) {
     if (!neww[i] || !grad[i]) continue;
     neww[i] = main_pull(mb, i + 1, neww[i]);
-    name_of(mb, neww[i], i + 1, ".new");
+    name_of(mb, neww[i], i + 1, IR_NEW);
   }
   return !mb->b.failed;
 }

@@ -102,7 +102,7 @@ void steady_named(sim *s) {
   for (u32 k = 0; k < f->nparams; k++) {
     const sym name = f->values.v[k + 1].name;
     if (taken[k] || !name.i || (f->params.v[k].r != ROLE_WEIGHT && f->params.v[k].r != ROLE_STATE)) continue;
-    hmap_add(s->tmp, &by_name, hash_u64(sym_with(s->c, name, ".new").i, 0), k);
+    hmap_add(s->tmp, &by_name, hash_u64(ir_new_name(s->c, name).i, 0), k);
   }
   for (u32 r = 0; r < f->rets.n && by_name.n; r++) {
     const value_info *v = &f->values.v[f->rets.v[r]];
