@@ -122,11 +122,13 @@ ranges ranges_of(arena *a, i64 *index, i64 n) {
   return r;
 }
 
-box box_of(const space *sp, arena *a, layout l, u32 nd, const i64 *dim, const coords *c) {
+box box_of(const space *sp, arena *a, layout l, u32 nd, const i64 *dim, group g, u32 member) {
   box b = {0};
+  coords c = {{0}};
+  if (g.i) coords_of(sp, g, member, NULL, &c);
   for (u32 d = 0; d < nd; d++) {
-    i64 *index = NEWN(a, i64, MAX(dim[d], layout_local_extent(sp, l, (u8)d, dim[d], c)) + 1);
-    b.d[d] = ranges_of(a, index, layout_index(sp, l, (u8)d, dim[d], c, index));
+    i64 *index = NEWN(a, i64, MAX(dim[d], layout_local_extent(sp, l, (u8)d, dim[d], &c)) + 1);
+    b.d[d] = ranges_of(a, index, layout_index(sp, l, (u8)d, dim[d], &c, index));
   }
   return b;
 }

@@ -387,7 +387,8 @@ typedef struct {
   ranges d[DIMS_MAX];
 } box;
 ranges ranges_of(arena *a, i64 *index, i64 n); // of these indices, which it sorts
-box box_of(const space *sp, arena *a, layout l, u32 nd, const i64 *dim, const coords *c);
+// Of a member of a group; of group 0 at coordinate 0 of every axis.
+box box_of(const space *sp, arena *a, layout l, u32 nd, const i64 *dim, group g, u32 member);
 i64 box_elems(const box *b, u32 nd);
 typedef struct {
   giver from;

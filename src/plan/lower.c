@@ -161,8 +161,7 @@ static box piece_of(lowering *w, const type_info *t, group g, u32 member) {
   layout_info li = cut_out(w, t, false, &(coords){{0}}, dim);
   li.npart = 0;
   const layout l = layout_of(w->p->sp, &li);
-  const coords c = coords_in(w, g, member);
-  return w->failed ? (box){0} : box_of(w->p->sp, w->a, l, t->s.nd, dim, &c);
+  return w->failed ? (box){0} : box_of(w->p->sp, w->a, l, t->s.nd, dim, g, member);
 }
 
 // "[0-4,*]"; many equal ranges at equal distances as "0-1+2-3+..+14-15".

@@ -4,12 +4,6 @@
 // have equal events, so one member speaks for all of them unless pieces, devices or places differ.
 #include "profile/internal.h"
 
-static box piece_of(const space *sp, arena *a, const type_info *t, group g, u32 member) {
-  coords c;
-  coords_of(sp, g, member, NULL, &c);
-  return box_of(sp, a, t->lay, t->s.nd, t->s.dim, &c);
-}
-
 // Who takes something from a member of a send's source, as a run does (ir/givers.c); where nobody does, who is at its part of
 // the target.
 static u32 send_taker(const profile_events *x, const instr *i, const func_info *f, group g, u32 member) {
@@ -23,9 +17,9 @@ static u32 send_taker(const profile_events *x, const instr *i, const func_info *
   arena *a = arena_new();
   box *have = NEWN(a, box, nf);
   u32 taker = nt;
-  for (u32 k = 0; k < nf; k++) have[k] = piece_of(sp, a, from, g, k);
+  for (u32 k = 0; k < nf; k++) have[k] = box_of(sp, a, from->lay, from->s.nd, from->s.dim, g, k);
   for (u32 k = 0; k < nt && taker == nt; k++) {
-    const box want = piece_of(sp, a, to, send.to.g, k), *const all = have;
+    const box want = box_of(sp, a, to->lay, to->s.nd, to->s.dim, send.to.g, k), *const all = have;
     const gifts m = gifts_of(&send, a, k, from->s.nd, &want, &all);
     for (u32 j = 0; j < m.n; j++)
       if (m.v[j].from.member == member) taker = k;

@@ -32,13 +32,8 @@ static gifts gifts_to(bed *b, arena *a, layout l, u32 to) {
   const i64 dim = 10;
   const u32 n = group_size(b->p->sp, b->from);
   box *have = NEWN(a, box, n);
-  coords c;
-  for (u32 k = 0; k < n; k++) {
-    coords_of(b->p->sp, b->from, k, NULL, &c);
-    have[k] = box_of(b->p->sp, a, l, 1, &dim, &c);
-  }
-  coords_of(b->p->sp, b->to, to, NULL, &c);
-  const box want = box_of(b->p->sp, a, (layout){0}, 1, &dim, &c), *all = have;
+  for (u32 k = 0; k < n; k++) have[k] = box_of(b->p->sp, a, l, 1, &dim, b->from, k);
+  const box want = box_of(b->p->sp, a, (layout){0}, 1, &dim, b->to, to), *all = have;
   b->source = (giving_end){b->from, l}, b->x.from = &b->source;
   return gifts_of(&b->x, a, to, 1, &want, &all);
 }
