@@ -111,6 +111,33 @@ TEST(dataset_shuffles_every_epoch) {
   close_bed(&b);
 }
 
+// More samples than 16 bits count: each once, in no order, and the second epoch in another one.
+TEST(dataset_shuffles_many) {
+  enum { N = 70000, STEP = 1000, SIDE = 300 };
+  bed b = open_bed(STEP, 2);
+  i64 *v = NEWN(b.a, i64, 2 * N), *x = NEWN(b.a, i64, 2 * STEP), *order = NEWN(b.a, i64, 2 * N);
+  for (i64 k = 0; k < N; k++) v[2 * k] = k / SIDE, v[2 * k + 1] = k % SIDE;
+  const eval_array tokens = ints(v, N, 2), at = ints(same, 3, 0);
+  dataset *d = dataset_open(b.p, b.a, folder_of(&b, &tokens, &tokens, &at),
+                            &(dataset_opts){.shuffle = true, .seed = 5});
+  REQUIRE(d);
+  u8 *seen = ZNEWN(b.a, u8, 2 * N);
+  for (i64 first = 0; first < 2 * N; first += STEP) {
+    REQUIRE(dataset_read(d, TOKENS, first, NULL, x));
+    for (i64 k = 0; k < STEP; k++) {
+      order[first + k] = x[2 * k] * SIDE + x[2 * k + 1];
+      seen[first / N * N + order[first + k]]++;
+    }
+  }
+  u32 once = 0, again = 0, up = 0;
+  for (u32 k = 0; k < 2 * N; k++) once += seen[k] == 1;
+  for (u32 k = 0; k < N; k++) again += order[k] == order[N + k], up += k && order[k] > order[k - 1];
+  CHECK_EQ_I64(once, 2 * N);
+  CHECK_MSG(again < 10 && up > N / 2 - N / 50 && up < N / 2 + N / 50, "%u again, %u up", again, up);
+  dataset_close(d);
+  close_bed(&b);
+}
+
 // All parameters have the same sample in a row, and a step that a rank has only some rows of leaves the others alone.
 TEST(dataset_rows_belong_together) {
   enum { N = 23, ROW = 4, BATCH = 8 };

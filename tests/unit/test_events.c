@@ -202,6 +202,112 @@ TEST(events_damaged) {
   ctx_free(c);
 }
 
+static bool said(ctx *c, const char *text) {
+  arena *a = ctx_arena(c);
+  const bool ok = CHECK_MSG(strstr(diag_render(c, a), text), "no '%s' in: %s", text, diag_render(c, a));
+  diag_clear(c);
+  return ok;
+}
+
+// Rows that another program has put: what is no time is refused, with the row's name; what just is one is taken.
+TEST(events_rows_of_others) {
+  static const struct {
+    const char *columns, *why; // time, spread, count, source; NULL: it is taken
+  } rows[] = {{"1, 0.5, 1, 'guessed'", "its source is none of measured, scaled, fitted"},
+              {"1.5, 0.5, 1, 'measured'", "its time is no whole number"},
+              {"'soon', 0.5, 1, 'measured'", "its time is no whole number"},
+              {"1, 'wide', 1, 'scaled'", "its spread is no number"},
+              {"1, 0.5, 0, 'fitted'", "it was measured less than once"},
+              {"-1, 0.5, 1, 'fitted'", "its time is out of range"},
+              {"9007199254740992, 0.5, 1, 'fitted'", "its time is out of range"},
+              {"1, -0.001, 1, 'fitted'", "its spread is out of range"},
+              {"1, 1000000, 1, 'fitted'", "its spread is out of range"},
+              {"0, 0, 1, 'measured'", NULL},
+              {"9007199254740991, 999999, 1, 'fitted'", NULL}};
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  const char *path = file_of(a, "others.db");
+  event_db *db = event_db_open(c, a, path, true);
+  REQUIRE(db);
+  measured_event *row;
+  u32 n;
+  for (u32 k = 0; k < COUNT_OF(rows); k++) {
+    REQUIRE(event_db_do(
+        db, arena_printf(a, "DELETE FROM events; INSERT INTO events VALUES ('relu', 'm', 'v', %s)",
+                         rows[k].columns)));
+    const bool ok = event_db_get(db, a, "m", "v", &row, &n);
+    CHECK_MSG(ok == !rows[k].why, "%s", rows[k].columns);
+    if (rows[k].why) said(c, arena_printf(a, "the row 'relu': %s", rows[k].why));
+    CHECK(!ok || (n == 1 && diag_count(c) == 0));
+  }
+  // A sum over what was put goes where any row changes.
+  static const char *const changes[] = {
+      "INSERT INTO events VALUES ('neg', 'm', 'v', 5, 0, 1, 'measured')", "UPDATE events SET median_ps = 6",
+      "DELETE FROM events WHERE key = 'relu'", "UPDATE events SET versions = 'w'",
+      "UPDATE events SET machine = 'm2'"};
+  for (u32 k = 0; k < COUNT_OF(changes); k++) {
+    REQUIRE(event_db_do(db, "DELETE FROM events"));
+    REQUIRE(event_db_put(db, "m", "v", &(measured_event){"relu", 1, 0, 1, EVENT_MEASURED}, 1));
+    REQUIRE(event_db_do(db, changes[k]));
+    CHECK_MSG(event_db_get(db, a, "m", NULL, &row, &n) && event_db_get(db, a, "m2", NULL, &row, &n), "%s: %s",
+              changes[k], diag_render(c, a));
+  }
+  event_db_close(db);
+  unlink(path);
+  ctx_free(c);
+}
+
+// Files that are databases and not ours, or not whole, and times of other machines.
+TEST(events_other_files) {
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  const char *path = file_of(a, "other.db"), *bad = file_of(a, "short.db");
+  machine *m = machine_load(c, a, "1x2 cpu-core");
+  event_db *db = event_db_open(c, a, path, true);
+  REQUIRE(m && db);
+  event_db_close(db);
+  CHECK(!machine_events_read(m, a, path));
+  said(c, "no measured times of the machine '1x2 cpu-core'");
+  CHECK(!machine_events_read(m, a, path));
+  said(c, "it is empty: heddle profile MODEL");
+  REQUIRE((db = event_db_open(c, a, path, true)));
+  for (u32 k = 0; k < 9; k++) {
+    const measured_event x = {"relu", 1, 0, 1, EVENT_MEASURED};
+    REQUIRE(event_db_put(db, arena_printf(a, "m%u", k), "v", &x, 1));
+  }
+  CHECK(!machine_events_read(m, a, path));
+  said(c, "it has times of 'm0', 'm1', 'm2', 'm3', 'm4', 'm5', 'm6', 'm7'\n");
+  // pages of 64 KiB, whose size the head cannot hold
+  REQUIRE(event_db_put(db, "1x2 cpu-core", "v", &(measured_event){"relu", 7, 0, 1, EVENT_MEASURED}, 1));
+  REQUIRE(event_db_do(db, "PRAGMA page_size = 65536; VACUUM"));
+  event_db_close(db);
+  file_view f;
+  REQUIRE(file_map(c, path, &f));
+  CHECK(f.size % 65536 == 0 && machine_events_read(m, a, path));
+  for (size_t less = 1; less < f.size; less += 40000) {
+    REQUIRE(file_write(c, bad, f.data, f.size - less));
+    CHECK(!machine_events_read(m, a, bad));
+    said(c, arena_printf(a, "cut short: %zu of %zu bytes", f.size - less, f.size));
+  }
+  file_unmap(&f);
+  for (u32 k = 0; k < 2; k++) {
+    REQUIRE((db = event_db_open(c, a, path, true)));
+    REQUIRE(event_db_do(db, k ? "PRAGMA application_id = 7" : "PRAGMA user_version = 2"));
+    event_db_close(db);
+    CHECK(!event_db_open(c, a, path, true));
+    said(c, k ? "holds no measured times (its application is 7, not 1212435525)"
+              : "is of version 2; this Heddle reads version 1");
+    if (!k) {
+      sqlite3 *raw;
+      REQUIRE(sqlite3_open(path, &raw) == SQLITE_OK);
+      CHECK(sqlite3_exec(raw, "PRAGMA user_version = 1", NULL, NULL, NULL) == SQLITE_OK);
+      sqlite3_close(raw);
+    }
+  }
+  unlink(path), unlink(bad);
+  ctx_free(c);
+}
+
 // ---- measured once, and then the price --------------------------------------------------------------------------
 typedef struct {
   ctx *c;
