@@ -181,7 +181,7 @@ TEST(givers_of_parts_of_a_sum) {
   CHECK_STR(asked(&x, g.a, 1), "0.0 0.1 0.2");
   CHECK_STR(asked(&x, g.a, 4), "0.3 0.4 0.5");
   x.op = OP_send; // from its own number on
-  CHECK_STR(asked(&x, g.a, 1), "0.1 0.0");
+  CHECK_STR(asked(&x, g.a, 1), "0.1 0.0 0.2");
   CHECK_STR(asked(&x, g.a, 4), "0.4 0.5 0.3");
   const giving_end whole = {g.all, {0}};
   x.from = &whole;

@@ -60,8 +60,8 @@ TEST(layers_are_numbered_as_weights_are_called) {
   // the first column in which they differ
   says("", WEIGHT("s.7.h.1.w") WEIGHT("s.7.h.0.w"), CALL("a", "x", "s.7.h.1.w") CALL("b", "a", "s.7.h.0.w"),
        "%b", "2 1", "0 2 1");
-  says("", WEIGHT("s/7/h/1/w") WEIGHT("s/7/h/0/w"), CALL("a", "x", "s/7/h/1/w") CALL("b", "a", "s/7/h/0/w"),
-       "%b", "2 1", "0 2 1");
+  says("", WEIGHT("\"s/7/h/1/w\"") WEIGHT("\"s/7/h/0/w\""),
+       CALL("a", "x", "\"s/7/h/1/w\"") CALL("b", "a", "\"s/7/h/0/w\""), "%b", "2 1", "0 2 1");
   // one call says it alone
   says("", WEIGHT("h.5.w"), CALL("a", "x", "h.5.w"), "%a", "6", "0 6");
   says("", WEIGHT("w"), CALL("a", "x", "w"), "%a", "0", "0 0");
