@@ -183,7 +183,9 @@ TEST(givers_of_parts_of_a_sum) {
   x.op = OP_send; // from its own number on
   CHECK_STR(asked(&x, g.a, 1), "0.1 0.0 0.2");
   CHECK_STR(asked(&x, g.a, 4), "0.4 0.5 0.3");
-  const giving_end whole = {g.all, {0}};
+  const u8 time = axis_add(g.sp, sym_of(g.c, "t"), 2, true); // of a sum over time all have every part
+  const giving_end whole = {
+      g.all, layout_of(g.sp, &(layout_info){.npart = 1, .part = {{.axis = time, .red = RED_SUM}}})};
   x.from = &whole;
   CHECK_STR(asked(&x, g.a, 4), "0.4 0.5 0.0 0.1 0.2 0.3");
   grid_free(&g);

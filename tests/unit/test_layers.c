@@ -65,6 +65,12 @@ TEST(layers_are_numbered_as_weights_are_called) {
   // one call says it alone
   says("", WEIGHT("h.5.w"), CALL("a", "x", "h.5.w"), "%a", "6", "0 6");
   says("", WEIGHT("w"), CALL("a", "x", "w"), "%a", "0", "0 0");
+  says("", WEIGHT("h.5x.w") WEIGHT("h.4x.w"), CALL("a", "x", "h.5x.w") CALL("b", "a", "h.4x.w"), "%b", "1 2",
+       "0 1 2");
+  // an update is no layer
+  says("", WEIGHT("h.2.w") WEIGHT("h.0.w") WEIGHT("h.9.w"),
+       CALL("a", "x", "h.2.w") CALL("b", "a", "h.0.w") "  %c = call @f(%b, %h.9.w) update : f32[4]\n", "%c",
+       "3 1 0", "0 3 1 0");
   // no numbers: letters between, more than nine digits. So they are counted
   says("", WEIGHT("h5.w") WEIGHT("h4.w"), CALL("a", "x", "h5.w") CALL("b", "a", "h4.w"), "%b", "1 2",
        "0 1 2");
@@ -107,6 +113,10 @@ TEST(layers_of_gradients_follow_from_origins) {
        "backward ^9 : f32[4]\n"
        "  %k = neg %e ^7 : f32[4]\n",
        "%k", "3 1 1 3 0 0", "0 3 1");
+  // of one origin the first counts
+  says("", WEIGHT("h.2.w") WEIGHT("h.0.w"),
+       "  %a = call @f(%x, %h.2.w) ^7 : f32[4]\n  %b = call @f(%a, %h.0.w) ^7 : f32[4]\n", "%b", "3 3",
+       "0 3 3");
 }
 
 TEST(layers_of_weights_that_two_take) {
@@ -117,6 +127,11 @@ TEST(layers_of_weights_that_two_take) {
   says("", WEIGHT("h.2.w") WEIGHT("h.0.w"),
        CALL("a", "x", "h.2.w") CALL("b", "a", "h.0.w") BOTH("c", "b", "h.2.w", "h.0.w"), "%c", "3 1 0",
        "0 0 0");
+  // and in the layer again
+  says("", WEIGHT("h.2.w") WEIGHT("h.0.w"),
+       CALL("a", "x", "h.2.w") CALL("b", "a", "h.0.w") BOTH("c", "b", "h.2.w", "h.0.w")
+           CALL("d", "c", "h.2.w"),
+       "%d", "3 1 0 3", "0 0 0");
 }
 
 // Updates are of their weights' layer: in main, and inside functions by what their instructions join.
@@ -125,18 +140,21 @@ TEST(layers_of_updates) {
                   CALL("a", "x", "h.2.w") CALL("b", "a", "h.0.w") //
                   "  %n, %o = call @sgd(!%h.2.w, !%h.0.w, %a, %b) update : f32[4], f32[4]\n"
                   "  %p = sgd !%n, %a update : f32[4]\n"
-                  "  %q = mul %p, %o : f32[4]\n  %r = mul %q, %x : f32[4]\n",
-                  "%r");
+                  "  %q = mul %p, %o : f32[4]\n  %r = mul %q, %x : f32[4]\n"
+                  "  %s = pack %p : (f32[4])\n  %t = call @h(%x, %p, %o) update : f32[4]\n",
+                  "%t");
   const ir_layers *l = ir_layers_of(b.a, b.p);
-  u32 own[6], inside[2], calls[2];
-  for (u32 k = 0; k < 6; k++) own[k] = ir_layer_at(l, &(ir_layer_place){.index = k, .top = k});
-  CHECK_STR(numbers(b.a, own, 6), "3 1 0 3 0 0");
+  u32 own[7], inside[2], calls[2];
+  for (u32 k = 0; k < 7; k++) own[k] = ir_layer_at(l, &(ir_layer_place){.index = k, .top = k});
+  CHECK_STR(numbers(b.a, own, 7), "3 1 0 3 0 0 0");
   const u32 sgd = func_find(b.p, sym_of(b.c, "sgd")).i, f = func_find(b.p, sym_of(b.c, "f")).i;
   for (u32 k = 0; k < 2; k++) {
     inside[k] = ir_layer_at(l, &(ir_layer_place){.func = sgd, .index = k, .depth = 1, .top = 2});
     calls[k] = ir_layer_at(l, &(ir_layer_place){.func = f, .depth = 1, .top = k, .around = k ? 0 : 3});
   }
   CHECK_STR(numbers(b.a, inside, 2), "3 1");
-  CHECK_STR(numbers(b.a, calls, 2), "3 0"); // what is around says it
+  CHECK_STR(numbers(b.a, calls, 2), "3 0");         // what is around says it
+  const u32 h = func_find(b.p, sym_of(b.c, "h")).i; // weights of two layers
+  CHECK_EQ_I64(ir_layer_at(l, &(ir_layer_place){.func = h, .depth = 1, .top = 7}), 0);
   bed_free(&b);
 }

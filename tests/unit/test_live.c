@@ -84,36 +84,37 @@ TEST(live_packs_microbatches_into_their_peak) {
 }
 
 // ---- values of a function --------------------------------------------------------------------------------
-static const func_info *main_of(ctx *c, const char *text) {
+static prog *program(ctx *c, const char *text) {
   prog *p = ir_parse(c, sym_of(c, "program"), text, strlen(text));
   CHECK_MSG(p, "%s", diag_render(c, ctx_arena(c)));
   REQUIRE(p);
-  return func_get(p, p->main);
+  return p;
 }
 
 TEST(live_values_end_where_they_are_read_last) {
   ctx *c = ctx_new();
   arena *a = arena_new();
-  const func_info *f =
-      main_of(c, "func @two(%x: f32[4], %y: f32[4]) -> (f32[4], f32[4]) {\n"
-                 "  %s = add %x, %y : f32[4]\n  return %s, %y\n}\n"
-                 "func @main(%x: f32[4], %y: f32[4], %unread: f32[4], %back: f32[4]) -> (f32[4], "
-                 "f32[4], f32[4], f32[4]) {\n"
-                 "  %a = add %x, %x : f32[4]\n"                    // 1: %5
-                 "  %nobody = neg %x : f32[4]\n"                   // 2: %6
-                 "  %b = mul %a, %y : f32[4]\n"                    // 3: %7
-                 "  %d, %e = call @two(%b, %b) : f32[4], f32[4]\n" // 4: %8, %9
-                 "  %g = relu %d after %a : f32[4]\n"              // 5: %10
-                 "  %h = neg %g : f32[4]\n"                        // 6: %11
-                 "  return %h, %g, %back, %h\n}\n");
+  prog *p = program(c, "func @two(%x: f32[4], %y: f32[4]) -> (f32[4], f32[4]) {\n"
+                       "  %s = add %x, %y : f32[4]\n  return %s, %y\n}\n"
+                       "func @main(%x: f32[4], %y: f32[4], %unread: f32[4], %back: f32[4]) -> (f32[4], "
+                       "f32[4], f32[4], f32[4]) {\n"
+                       "  %a = add %x, %x : f32[4]\n"                    // 1: %5
+                       "  %nobody = neg %x : f32[4]\n"                   // 2: %6
+                       "  %b = mul %a, %y : f32[4]\n"                    // 3: %7
+                       "  %d, %e = call @two(%b, %b) : f32[4], f32[4]\n" // 4: %8, %9
+                       "  %g = relu %d after %a : f32[4]\n"              // 5: %10
+                       "  %h = neg %g : f32[4]\n"                        // 6: %11
+                       "  return %h, %g, %back, %h\n}\n");
   static const u32 last[] = {0, 2, 3, 0, LIVE_RETURNED, 3, 2, 4, 5, 4, LIVE_RETURNED, LIVE_RETURNED},
                    inside[] = {0, 2, 3, 0, 0, 3, 2, 4, 5, 4, 6, 6};
+  const func_info *f = func_get(p, p->main);
   const lifetimes l = live_of(a, f);
   REQUIRE(f->values.n == COUNT_OF(last));
   for (value v = 1; v < f->values.n; v++) {
     CHECK_MSG(l.last[v] == last[v], "value %u: %u, not %u", v, l.last[v], last[v]);
     CHECK_MSG(l.inside[v] == inside[v], "value %u inside: %u, not %u", v, l.inside[v], inside[v]);
   }
+  prog_free(p);
   arena_free(a);
   ctx_free(c);
 }
@@ -122,19 +123,20 @@ TEST(live_values_end_where_they_are_read_last) {
 TEST(live_results_take_places) {
   ctx *c = ctx_new();
   arena *a = arena_new();
-  const func_info *f = main_of(c, "mesh @m [d=2]\n"
-                                  "func @main on @m(%x: f32[4]+d, %y: f32[4]+d, %w: f32[4], %g: f32[4], %m: "
-                                  "f32[4], %v: f32[4]) -> (f32[4], f32[4], f32[4], "
-                                  "f32[4], f32[4], f32[4], f32[4], f32[4]) {\n"
-                                  "  %a, %b = all_reduce %x, %y over d : f32[4], f32[4]\n"
-                                  "  %c = all_reduce %x over d : f32[4]\n"
-                                  "  %e = relu %a : f32[4]\n"
-                                  "  %h = relu !%b : f32[4]\n"
-                                  "  %w1, %m1, %v1 = adam !%w, %g, !%m, %v : f32[4], f32[4], f32[4]\n"
-                                  "  %eq = isnan %g : bool[4]\n"
-                                  "  return %a, %c, %e, %h, %w1, %m1, %v1, %c\n}\n");
+  prog *p = program(c, "mesh @m [d=2]\n"
+                       "func @main on @m(%x: f32[4]+d, %y: f32[4]+d, %w: f32[4], %g: f32[4], %m: "
+                       "f32[4], %v: f32[4]) -> (f32[4], f32[4], f32[4], "
+                       "f32[4], f32[4], f32[4], f32[4], f32[4]) {\n"
+                       "  %a, %b = all_reduce %x, %y over d : f32[4], f32[4]\n"
+                       "  %c = all_reduce %x over d : f32[4]\n"
+                       "  %e = relu %a : f32[4]\n"
+                       "  %h = relu !%b : f32[4]\n"
+                       "  %w1, %m1, %v1 = adam !%w, %g, !%m, %v : f32[4], f32[4], f32[4]\n"
+                       "  %eq = isnan %g : bool[4]\n"
+                       "  return %a, %c, %e, %h, %w1, %m1, %v1, %c\n}\n");
   static const u32 taken[][3] = {{LIVE_NOWHERE, 1},    {0},           {LIVE_NOWHERE}, {0},
                                  {0, 2, LIVE_NOWHERE}, {LIVE_NOWHERE}};
+  const func_info *f = func_get(p, p->main);
   const u32 *last = live_of(a, f).last;
   REQUIRE(f->body.n == COUNT_OF(taken));
   for (u32 k = 0; k < f->body.n; k++)
@@ -142,6 +144,7 @@ TEST(live_results_take_places) {
       const u32 is = live_taken(f, &f->body.v[k], last, r);
       CHECK_MSG(is == taken[k][r], "instruction %u, result %u: %u, not %u", k + 1, r, is, taken[k][r]);
     }
+  prog_free(p);
   arena_free(a);
   ctx_free(c);
 }
