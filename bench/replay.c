@@ -1,6 +1,8 @@
-// replay.c - replaying the traces of a job: operations of hosts and devices a second, over one graph made once.
-#include "bench.h"
+// replay.c - replaying the traces of a job: operations of hosts and devices a second, over one graph made once. And steps of
+// `heddle run`, replayed from their own recordings: how far off.
+#include "command.h"
 #include "diagnose/diagnose.h"
+#include <unistd.h>
 
 enum { PROCESSES = 8, OPS = 50000, STREAMS = 2, RUNS = 5, COMM_EVERY = 9 };
 
@@ -27,6 +29,29 @@ static job_work *make_work(ctx *c, arena *a, u32 rank, u64 *seed) {
   }
   w->op[OPS].first_after = n;
   return w;
+}
+
+// Every step by itself but the first, the one that is furthest off. False: nothing could be recorded.
+static bool add_recorded(const char *strategy) {
+  enum { STEPS = 10 };
+  char folder[] = "/tmp/heddle-replay-XXXXXX", path[64];
+  static char name[8][96]; // until bench_end
+  static u32 n;
+  double most = 0;
+  if (!mkdtemp(folder)) return false;
+  bool ok = answer("run %s --strategy '%s' --steps %d --trace %s --json", GPT, strategy, STEPS, folder);
+  for (u32 k = 2; ok && k <= STEPS; k++) {
+    const char *text = answer("trace replay %s --steps %u --json", folder, k);
+    const double recorded = number(text, "recorded_ps"), replayed = number(text, "replayed_ps");
+    ok = recorded > 0 && replayed > 0;
+    most = fmax(most, fabs(replayed / recorded - 1) * 100);
+  }
+  for (u32 k = 0; k < 2; k++) snprintf(path, sizeof path, "%s/rank%u.json", folder, k), unlink(path);
+  rmdir(folder);
+  if (!ok) return false;
+  snprintf(name[n], sizeof *name, "replayed step against the recorded one, %s: off by at most", strategy);
+  bench_add((bench_row){name[n++], "%", most, 5, "", false});
+  return true;
 }
 
 int main(void) {
@@ -67,5 +92,9 @@ int main(void) {
                         true});
   arena_free(a);
   ctx_free(c);
+  if (!add_recorded("dp=2"))
+    puts("skipped: replay of recordings: there is no MPI");
+  else if (!add_recorded("dp=2 overlap=dp") || !add_recorded("dp=2 sync=ps"))
+    return 1;
   return bench_end();
 }

@@ -2,8 +2,9 @@
 //
 // Idea: an event graph (sim/) of all processes. The host's line is a chain of items; an item releases its ops, which
 // start one class latency later at the earliest, after what is before them on their stream, and after what their
-// stream was told to wait for. A communication starts its transfer when the last member is there. Durations are
-// written into the graph before a run, so a scenario costs one pass.
+// stream was told to wait for. In a serial process (job_work.serial) there are no such latencies, but that a thread takes to wake
+// (wake_ps). A communication starts its transfer when the last member is there. Durations are written into the graph before a run, so a
+// scenario costs one pass.
 #include "diagnose/internal.h"
 #include "sim/sim.h"
 #include <stdlib.h>
@@ -93,17 +94,22 @@ static void measure_queues(const job_work *w, const replay_latency *l, arena *tm
   }
 }
 
+// Of processes with devices.
 static void measure(replay *r) {
   arena *tmp = arena_new();
   figures launch[LAUNCH_KINDS] = {0}, queue = {0}, cross = {0}, sync = {0};
-  for (u32 p = 0; p < r->in.n; p++) measure_launches(r->in.w[p], tmp, launch);
+  const job_work **w = NEWN(tmp, const job_work *, r->in.n + 1);
+  u32 n = 0;
+  for (u32 p = 0; p < r->in.n; p++)
+    if (!r->in.w[p]->serial) w[n++] = r->in.w[p];
+  for (u32 p = 0; p < n; p++) measure_launches(w[p], tmp, launch);
   figures any = {0}, first = {0}; // a class that was never seen on an idle device is taken for one that was
   for (u32 k = 0; k < LAUNCH_KINDS; k++)
     for (u32 i = 0; i < launch[k].n; i++) *vec_push(tmp, &any) = launch[k].v[i];
-  for (u32 p = 0; !any.n && p < r->in.n; p++) measure_first(r->in.w[p], tmp, &first);
+  for (u32 p = 0; !any.n && p < n; p++) measure_first(w[p], tmp, &first);
   if (!any.n) any = first;
   for (u32 k = 0; k < LAUNCH_KINDS; k++) r->l.launch_ps[k] = figures_median(launch[k].n ? &launch[k] : &any);
-  for (u32 p = 0; p < r->in.n; p++) measure_queues(r->in.w[p], &r->l, tmp, &queue, &cross, &sync);
+  for (u32 p = 0; p < n; p++) measure_queues(w[p], &r->l, tmp, &queue, &cross, &sync);
   r->l.queue_ps = figures_median(&queue), r->l.cross_ps = figures_median(&cross),
   r->l.sync_ps = figures_median(&sync);
   arena_free(tmp);
@@ -158,7 +164,8 @@ static void begin_stream(placing *x, u32 p, u32 s) {
   const job_work *w = x->r->in.w[p];
   line *l = &x->line[p];
   const u32 k = l->queue[s][0];
-  if (k == TRACE_NONE || w->op[k].comm || w->op[k].first_after < w->op[k + 1].first_after) return;
+  if (k == TRACE_NONE || w->serial || w->op[k].comm || w->op[k].first_after < w->op[k + 1].first_after)
+    return;
   const work_op *o = &w->op[k];
   const i64 launch = MAX(x->r->l.launch_ps[o->kind], LEAST_LAUNCH_PS);
   if (o->start_ps - w->item[o->item].end_ps <= 10 * launch) return;
@@ -212,7 +219,7 @@ static bool place_item(placing *x, u32 p) {
   if (it->first_wait < it[1].first_wait) {
     u32 *slot = NEWN(x->tmp, u32, it[1].first_wait - it->first_wait), n = 0;
     for (u32 j = it->first_wait; j < it[1].first_wait; j++)
-      slot[n++] = later(r, p, i, r->end_slot[p][w->wait[j]], r->l.sync_ps);
+      slot[n++] = later(r, p, i, r->end_slot[p][w->wait[j]], w->serial ? 0 : r->l.sync_ps);
     sim_ref(&r->b, l->clock), sim_node_waits(&r->b);
     for (u32 j = 0; j < n; j++) sim_ref(&r->b, slot[j]);
     sim_node_makes(&r->b), put(r, NODE_FREE, p, i, 0);
@@ -231,7 +238,7 @@ static void finish_op(placing *x, u32 p, u32 k, u32 from, part_kind kind, i64 du
   const u32 end = r->end_slot[p][k] = sim_slot(&r->b);
   sim_node_waits(&r->b), sim_ref(&r->b, from), sim_node_makes(&r->b), sim_ref(&r->b, end);
   r->op_node[p][k] = put(r, kind, p, k, dur);
-  x->line[p].stream[o->stream] = later(r, p, k, end, r->l.queue_ps);
+  x->line[p].stream[o->stream] = later(r, p, k, end, r->in.w[p]->serial ? 0 : r->l.queue_ps);
   x->line[p].at[o->stream]++;
 }
 
@@ -243,6 +250,30 @@ static void meet(placing *x, meeting *m, u32 p, u32 k) {
   for (u32 j = 0; j < m->here.n; j++) sim_ref(&r->b, m->here.v[j]);
   sim_node_makes(&r->b), sim_ref(&r->b, m->slot);
   put(r, NODE_FREE, p, k, 0);
+}
+
+// The op's slot that has the time at which it begins.
+static u32 begin_op(placing *x, u32 p, u32 k) {
+  replay *r = x->r;
+  const job_work *w = r->in.w[p];
+  const work_op *o = &w->op[k];
+  const line *l = &x->line[p];
+  const bool at_once = w->serial || w->item[o->item].early_ps;
+  const u32 there = later(r, p, k, l->item[o->item], at_once ? 0 : r->l.launch_ps[o->kind]);
+  u32 *slot = NEWN(x->tmp, u32, o[1].first_after - o->first_after), n = 0, begins = sim_slot(&r->b);
+  for (u32 j = o->first_after; j < o[1].first_after; j++)
+    slot[n++] = later(r, p, k, r->end_slot[p][w->after[j]], r->l.cross_ps);
+  sim_node_waits(&r->b), sim_ref(&r->b, there);
+  if (l->stream[o->stream]) sim_ref(&r->b, l->stream[o->stream]);
+  for (u32 j = 0; j < n; j++) sim_ref(&r->b, slot[j]);
+  sim_node_makes(&r->b), sim_ref(&r->b, begins);
+  r->start_node[p][k] = put(r, NODE_FREE, p, k, 0);
+  if (!o->wake_ps) return begins;
+  const u32 able = later(r, p, k, begins, o->wake_ps);
+  begins = sim_slot(&r->b);
+  sim_node_waits(&r->b), sim_ref(&r->b, able), sim_node_makes(&r->b), sim_ref(&r->b, begins);
+  r->start_node[p][k] = put(r, NODE_FREE, p, k, 0);
+  return begins;
 }
 
 // The next op of a stream, if what it waits for is placed; of a communication the arrival, then the transfer.
@@ -263,16 +294,7 @@ static bool place_op(placing *x, u32 p, u32 s) {
   }
   for (u32 j = o->first_after; j < o[1].first_after; j++)
     if (!r->end_slot[p][w->after[j]]) return false;
-  const u32 there = later(r, p, k, l->item[o->item], w->item[o->item].early_ps ? 0 : r->l.launch_ps[o->kind]),
-            begins = sim_slot(&r->b);
-  u32 *slot = NEWN(x->tmp, u32, o[1].first_after - o->first_after), n = 0;
-  for (u32 j = o->first_after; j < o[1].first_after; j++)
-    slot[n++] = later(r, p, k, r->end_slot[p][w->after[j]], r->l.cross_ps);
-  sim_node_waits(&r->b), sim_ref(&r->b, there);
-  if (l->stream[s]) sim_ref(&r->b, l->stream[s]);
-  for (u32 j = 0; j < n; j++) sim_ref(&r->b, slot[j]);
-  sim_node_makes(&r->b), sim_ref(&r->b, begins);
-  r->start_node[p][k] = put(r, NODE_FREE, p, k, 0);
+  const u32 begins = begin_op(x, p, k);
   if (!m || o->leaves) {
     finish_op(x, p, k, begins, NODE_OP, o->dur_ps);
     if (m) *vec_push(x->tmp, &m->here) = begins, m->arrived++;

@@ -23,12 +23,14 @@ typedef struct {
   bool leaves;          // ... or for nobody: it sends and goes on
   sym name, comm_op;    // comm_op: of trace_comm; 0: none
   i64 start_ps, dur_ps; // as recorded
+  i64 wake_ps;          // of a serial process: it began so much later than it could, its thread slept
   u32 first_after;      // it waits for ops work.after[first_after..first_after of the next), on other streams
 } work_op;
 typedef struct {
   u32 rank;
   i64 base_ns, start_ps; // when the line begins; times are relative to base_ns
   u32 nitems, nops, nstreams;
+  bool serial;     // trace_process.serial: no class of latencies is its own
   work_item *item; // nitems + 1
   work_op *op;     // nops + 1; in the order of their items, then of their starts
   const u32 *wait, *after;
@@ -40,7 +42,8 @@ typedef struct {
 job_work *job_work_of(ctx *c, arena *a, const trace *t, u32 process, i64 from_ps, i64 to_ps);
 
 // ---- replay: replay.c -----------------------------------------------------------------------------------
-// One figure for a class, the median over the job, and never an op's own: that would hide that it was queued.
+// One figure for a class, the median over the job, and never an op's own: that would hide that it was queued. Of
+// processes with devices: a serial one runs its ops itself, or wakes a thread that runs them one after the other.
 typedef struct {
   i64 launch_ps[LAUNCH_KINDS]; // from the end of the call to the start on an idle stream
   i64 queue_ps;                // between two ops of a stream, the second of which was there in time

@@ -5,7 +5,9 @@
 // waits for is said by events (cudaStreamWaitEvent). Newer traces have events of synchronisation that tell their streams,
 // or what the host waited for. In older ones an op that is launched after such a call waits for what was launched last on every other stream, unless it began before that ended. So does
 // an op of a graph, which is launched with others by one call. A process that runs its events itself (trace_process.serial)
-// has no calls: each event is one, which launches it and waits for it, but those that went on beside it.
+// has no calls: each event is one, which launches it and waits for it, but those that went on beside it. These run one after the
+// other in the order in which they were begun, and every wait is for the first begun that none was for. What passes from
+// the end of what it waited for is its host's time; what passes until a thread that slept has begun is the op's wake_ps.
 #include "diagnose/diagnose.h"
 #include <stdlib.h>
 
@@ -70,8 +72,10 @@ typedef struct {
   VEC(launched) op;
   VEC(work_item) item;
   VEC(u32) wait, after;
-  u32 *last;   // by stream: op + 1 that was launched last
-  bool waited; // a stream was told to wait for another since the last launch
+  u32 *last;      // by stream: op + 1 that was launched last
+  bool waited;    // a stream was told to wait for another since the last launch
+  VEC(u32) begun; // of a serial process: the last op of every call that began some
+  u32 ended;      // so many of them were waited for
   // In recordings with events of synchronisation:
   bool tells;
   u32 *made;      // by event of a call: the wait that it made, + 1
@@ -169,10 +173,18 @@ static bool put_wait(reader *x, const call *c, u32 op) {
   return o->start_ps + o->dur_ps > c->start;
 }
 
+// The op that a call waits for, its number; 0: that is not known. runs: it is the call itself.
+static u32 awaited_by(reader *x, const call *c, bool runs, u32 nops) {
+  const u32 wait = x->made[c->event];
+  if (runs) return nops;
+  if (x->ended < x->begun.n) return x->begun.v[x->ended++] + 1;
+  return wait ? x->awaited[wait - 1] : 0;
+}
+
 // An item that waits: for what the recording says, a stream or an op, or else for the last op of every stream that had
 // ended when the call did. Was it really waiting?
 static bool put_waits(reader *x, const call *c, bool runs, u32 nops, const u32 *number) {
-  const u32 wait = x->made[c->event], op = runs ? nops : wait ? x->awaited[wait - 1] : 0;
+  const u32 wait = x->made[c->event], op = awaited_by(x, c, runs, nops);
   const trace_lane *lane = wait ? &x->t->lanes.v[x->t->lane[wait - 1]] : NULL;
   bool waited = false;
   if (op && op <= nops) return put_wait(x, c, op - 1);
@@ -187,6 +199,14 @@ static bool put_waits(reader *x, const call *c, bool runs, u32 nops, const u32 *
     if (k) waited |= put_wait(x, c, k - 1);
   }
   return waited;
+}
+
+// When the op could begin.
+static i64 able(const reader *x, const work_op *o) {
+  const work_item *it = &x->item.v[o->item];
+  const work_op *before = x->last[o->stream] ? &x->w->op[x->last[o->stream] - 1] : NULL;
+  const i64 released = it->end_ps - it->early_ps;
+  return before ? MAX(released, before->start_ps + before->dur_ps) : released;
 }
 
 static void put_op(reader *x, u32 k, const u32 *number) {
@@ -207,12 +227,23 @@ static void put_op(reader *x, u32 k, const u32 *number) {
   it->early_ps = MIN(MAX(it->early_ps, it->end_ps - o->start_ps), it->host_ps);
   if (t->comm[e] != TRACE_NONE) o->comm = true, o->comm_op = t->comms.v[t->comm[e]].op;
   put_after(x, k);
+  if (x->serial) o->wake_ps = MAX(o->start_ps - able(x, o), 0);
   x->last[o->stream] = k + 1;
 }
 
 static void put_item(reader *x, i64 start, i64 end, i64 host) {
   *vec_push(x->a, &x->item) =
       (work_item){.start_ps = start, .end_ps = end, .host_ps = MAX(host, 0), .first_wait = x->wait.n};
+}
+
+// When the ops that the item waits for had ended: from there on a serial process does something of its own.
+static i64 waited_until(const reader *x, const call *c, u32 first) {
+  i64 ps = c->start;
+  for (u32 j = first; j < x->wait.n; j++) {
+    const work_op *o = &x->w->op[x->wait.v[j]];
+    ps = MAX(ps, o->start_ps + o->dur_ps);
+  }
+  return MIN(ps, c->end);
 }
 
 // Calls in the order of their ends; what lies between the ends is the host's. A call that launches and then waits for
@@ -231,9 +262,10 @@ static void put_items(reader *x, const u32 *number) {
       put_item(x, c->start, end, end - before);
       for (const u32 first = k; k < x->op.n && x->op.v[k].call == i; k++) {
         x->waited |=
-            k > first; // a graph: its ops wait for each other, and no event of the host says for which
+            k > first && !x->serial; // a graph: its ops wait for each other, and no event says for which
         put_op(x, k, number);
       }
+      if (x->serial && !runs) *vec_push(x->tmp, &x->begun) = k - 1;
       before = MAX(before, end);
     }
     if (sync) {
@@ -241,7 +273,7 @@ static void put_items(reader *x, const u32 *number) {
       const bool waited = put_waits(x, c, runs, k, number);
       put_item(x, c->start, c->end, (waited ? c->start : c->end) - before);
       x->item.v[x->item.n - 1].waited = waited, x->item.v[x->item.n - 1].first_wait = first;
-      before = MAX(before, c->end);
+      before = MAX(before, x->serial && waited ? waited_until(x, c, first) : c->end);
     }
   }
 }
@@ -272,7 +304,7 @@ job_work *job_work_of(ctx *c, arena *a, const trace *t, u32 process, i64 from_ps
               .w = w,
               .process = process,
               .serial = t->processes.v[process].serial};
-  w->rank = t->processes.v[process].rank, w->base_ns = t->processes.v[process].base_ns;
+  w->serial = x.serial, w->rank = t->processes.v[process].rank, w->base_ns = t->processes.v[process].base_ns;
   collect_calls(&x, from_ps, to_ps);
   collect_ops(&x);
   collect_waits(&x);

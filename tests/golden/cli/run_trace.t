@@ -70,6 +70,31 @@ replay  operations end 0 off on average, 99 of 100 at most 0
 
 change               durations       job     change  faster
 rank 1 matmul x 0.5          6  362.4 us  -5.811 us   1.02x
+## Beside computation (tests/rare/beside, made by hand): a thread sums three gradients. It wakes in 3 or 5 us and goes on to the next in 1, its host wakes in 4; no other event takes that.
+$ heddle trace replay tests/rare/beside | grep -v -e '^ ' -e '^rank' -e '^$'
+recorded                122.0 us
+replayed                122.0 us
+operations              22
+error of their ends     0
+launch latency          0
+between queued kernels  0
+between streams         0
+return of a wait        0
+path: host              7.000 us
+path: device            92.00 us
+path: communication     20.00 us
+path: latencies         3.000 us
+verdict  device-bound on all ranks: they take longer without hosts than without devices
+late     rank 1 arrives last: at 5 of 6 communications
+bounds   118.0 us if hosts took no time, 14.00 us if devices took none
+$ heddle trace whatif tests/rare/beside --set 'all_reduce = 0'
+ranks   2
+job     122.0 us
+replay  operations end 0 off on average, 99 of 100 at most 0
+
+change          durations       job     change  faster
+all_reduce = 0         12  110.0 us  -12.00 us   1.11x
+$ heddle trace convert tests/rare/beside --to heddle -o beside.json >out.txt; heddle trace replay tests/rare/beside >a; heddle trace replay beside.json | diff a -
 ## Both ends of every message and all members of a collective are tied by numbers.
 $ heddle trace align tests/rare/run --set clocks=process
 processes    2
