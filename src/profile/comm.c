@@ -6,8 +6,8 @@
 // saw least. A send goes there and back, and what either side sees of the way is twice the time.
 #include "profile/internal.h"
 
-enum { WARM = 1, LEAST = 2, MOST = 60, TIMES = 8, MOST_BYTES = 8 << 20, SIDE = 384 };
-static const u64 LONG_NS = 300000000;
+enum { WARM = 1, LEAST = 2, MOST = 60, TIMES = 4, MOST_BYTES = 8 << 20, SIDE = 384 };
+static const u64 LONG_NS = 150000000;
 static const double PART = 0.02; // of the time, as well as it is to be known
 
 // ---- the program ----------------------------------------------------------------------------------------------

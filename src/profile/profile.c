@@ -189,7 +189,7 @@ static bool computations(profile_session *p, subject *s, u32 n) {
 }
 
 // ---- communication ----------------------------------------------------------------------------------------------
-static const double PART = 0.002; // of a step, as well as what it spends in one event is to be known
+static const double PART = 0.003; // of a step, as well as what it spends in one event is to be known
 
 static bool one_comm(profile_session *p, const wanting *w) {
   const profile_event *e = w->e;

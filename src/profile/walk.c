@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 enum { WARM = 1, LEAST = 3 };
-static const u64 LONG_NS = 1500000000;
-static const double PART = 0.007; // of the step, as well as what is wanted of it is to be known
+static const u64 LONG_NS = 800000000;
+static const double PART = 0.01; // of the step, as well as what is wanted of it is to be known
 
 typedef struct {
   double ns;
