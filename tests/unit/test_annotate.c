@@ -321,7 +321,7 @@ TEST(annotate_shares_by_time_are_faster_than_equal_ones) {
     heddle_session_free(s);
     arena_free(a);
   }
-  CHECK_MSG(seen > 20 / test_step() && faster > 4 / test_step() && worst <= 1,
+  CHECK_MSG(worst <= 1 && (!test_all_cases() || (seen > 20 && faster > 4)),
             "%u seen, %u faster, on average %.3f of the time, at worst %.3f", seen, faster, sum / seen,
             worst);
 }
