@@ -173,7 +173,7 @@ $(B)/tests/fuzz/%: $(B)/obj/fuzz/%.o $(B)/obj/fuzz/driver.o $(LIB)
 	$(Q)$(CC) $(CFLAGS) $(FIXED) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # What takes longest begins first, some of it in parts.
-LONG  := $(filter $(addprefix %/,bounds search mutants splits plans mixed sched_mutant_plans space exhaustive parts),$(PROP))
+LONG  := $(addprefix $(B)/tests/prop/,search bounds export measure splits mutants space synthesis align plans parts exhaustive)
 PARTS  = $(foreach k,1 2 3,'$(UNIT) PART=$k/3') $(foreach k,1 2 3 4,'tests/golden/run PART=$k/4')
 programs: all $(if $(MPI),$(B)/tests/faulty.so) $(OPERATORS) $(UNIT) $(PROP) $(FUZZ:%=$(B)/tests/fuzz/%)
 check: programs
