@@ -227,7 +227,7 @@ TEST(gtrace_ring_files_of_any_bytes) {
   u32 whole = 0, refused = 0;
   ring r = {.n = 3, .graphs = true};
   put_ring(&r);
-  for (u32 k = 0; k < 600; k++) {
+  for (u32 k = 0; k < 600 / test_step(); k++) {
     const char *of = text[k % 2];
     char path[200], bytes[200];
     size_t n = strlen(of);
@@ -249,6 +249,6 @@ TEST(gtrace_ring_files_of_any_bytes) {
     if (k % 2) unlink(path);
     if (!(k % 2)) put_graph(&r, 0);
   }
-  CHECK(whole > 50 && refused > 50);
+  CHECK(whole > 50 / test_step() && refused > 50 / test_step());
   drop_ring(&r);
 }

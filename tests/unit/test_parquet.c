@@ -190,7 +190,7 @@ TEST(parquet_files_may_have_any_byte_changed) {
     damaged d = open_damaged(path);
     u64 seed = 7 + w;
     u32 refused = 0;
-    for (u32 k = 0; k < 300; k++) { // half of them in the index, which is small
+    for (u32 k = 0; k < 300 / test_step(); k++) { // half of them in the index, which is small
       const size_t tail = MIN(d.n, 1500);
       const size_t at = k % 2 ? 4 + rng_next(&seed) % (d.n - 4) : d.n - 1 - rng_next(&seed) % tail;
       const u8 was = d.bytes[at];
@@ -198,7 +198,7 @@ TEST(parquet_files_may_have_any_byte_changed) {
       refused += !reread(&d, d.n);
       d.bytes[at] = was;
     }
-    CHECK(refused > 50);
+    CHECK(refused > (test_all_cases() ? 50 : 0));
     close_damaged(&d);
   }
 }

@@ -69,7 +69,7 @@ static const char *const strategies[] = {"dp=2",
                                          "dp=2 pp=2 mb=4 v=2 schedule=interleaved"};
 
 TEST(perfetto_has_the_slices_of_json) {
-  for (u32 s = 0; s < COUNT_OF(strategies); s++) {
+  for (u32 s = 0; s < COUNT_OF(strategies); s += test_step()) {
     drawn x = draw(gpt2, 16, strategies[s], "dgx-2", s % 2);
     const char *said = decoded(x.a, x.pftrace, arena_printf(x.a, "--against %s", x.json));
     if (!said) {
@@ -83,7 +83,7 @@ TEST(perfetto_has_the_slices_of_json) {
 
 // The counter of a rank is highest where the simulator has the rank's peak.
 TEST(perfetto_counts_memory_up_to_the_peak) {
-  for (u32 s = 0; s < COUNT_OF(strategies); s++) {
+  for (u32 s = 0; s < COUNT_OF(strategies); s += test_step()) {
     drawn x = draw(gpt2, 16, strategies[s], "dgx-2", false);
     const char *said = decoded(x.a, x.pftrace, "--bytes");
     if (!said) {

@@ -147,7 +147,7 @@ TEST(run_equals_the_evaluator) {
       {evoformer, "tp=2 axial", "adam", 2},
       {evoformer, "pp=2 mb=4 schedule=3f1b", "adam", 2},
   };
-  for (u32 k = 0; k < COUNT_OF(cases); k++) {
+  for (u32 k = 0; k < COUNT_OF(cases); k += test_step()) {
     post p;
     rank_job j[RANKS] = {{.model = cases[k].model,
                           .strategy = cases[k].strategy,
@@ -195,7 +195,7 @@ TEST(run_around_a_ring) {
       {"dp=2", 2},        {"dp=2 zero=3", 2}, {"tp=2 sp", 2},          {"dp=3", 3},
       {"dp=3 zero=2", 3}, {"dp=4 zero=1", 4}, {"dp=2 tp=2 zero=3", 4}, {"dp=2 dp.shares=2/1 pp=2 mb=2", 4}};
   static const i64 chunks[] = {100, 1 << 20};
-  for (u32 k = 0; k < COUNT_OF(cases); k++)
+  for (u32 k = 0; k < COUNT_OF(cases); k += test_step())
     for (u32 i = 0; i < COUNT_OF(chunks); i++) {
       post p;
       rank_job j[RANKS] = {{.model = "gpt2:layers=2,hidden=36,heads=6,vocab=60",
@@ -323,7 +323,7 @@ TEST(record_ties_the_ends_of_everything) {
                {"dp=2 dp.shares=3/1 pp=2 mb=2", 4, 0}};
   char dir[1024];
   folder_of(dir, sizeof dir, "ties");
-  for (u32 k = 0; k < COUNT_OF(cases); k++) {
+  for (u32 k = 0; k < COUNT_OF(cases); k += test_step()) {
     ctx *c = ctx_new();
     arena *a = arena_new();
     rank_job j[RANKS] = {{.model = "gpt2:layers=4,hidden=32,heads=4,vocab=64",

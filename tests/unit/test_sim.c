@@ -637,7 +637,7 @@ TEST(sim_modes_agree_on_random_pipelines) {
                                        "gpt2:layers=6,hidden=32,heads=4,vocab=61",
                                        "llama2-7b:layers=5,hidden=32,heads=4,vocab=64"};
   u64 rng = 11;
-  for (u32 k = 0; k < 40; k++) {
+  for (u32 k = 0; k < 40 / test_step(); k++) {
     static const char *const recompute[] = {"none", "selective", "full"};
     planned x = {.model = models[rng_next(&rng) % 3]};
     char line[160];

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## What scopes cover inside repeated blocks, and what they cannot (docs/annotations.md).
 ## One layer of several that share a function: the whole layer can be covered, a part of it cannot.
 $ printf 'heddle-annotate: 1\ndefault: {replicate: all}\nscopes: [{match: "h.2.attn.*", split: all}]\n' > a.yaml; heddle sim gpt2:layers=4 --batch 16 --annotate a.yaml --machine '1x2 v100'

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## The examples of Whale's paper as program text: at most four lines more than the model. Example 1: a pipeline.
 $ heddle import mlp-xs:layers=4,hidden=32 --batch 64 -o plain.heddle; sed -e '1i config num_micro_batch = 8' -e '/%6 = call/i replicate 1 {' -e '/%8 = call/i } replicate 1 {' -e '/return %9/i }' plain.heddle > a.heddle; diff plain.heddle a.heddle | grep '^[<>]'
 > config num_micro_batch = 8

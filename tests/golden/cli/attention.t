@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## Attention that keeps no scores: memory and time of a step, the plan, and what is refused.
 $ heddle sim gpt3-1.3b --batch 1 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb' --strategy attention=scores 2>&1 | grep -E "^(plan|time per|peak|einsum|softmax|attention)|^0 "
 plan            dp=1 tp=1 pp=1

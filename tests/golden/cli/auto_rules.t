@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## Constraints of automatic plans: the example of docs/auto.md, and names in models whose layers are calls of one function.
 $ sed -n '/^```yaml/,/^```/p' tests/../docs/auto.md | grep -v '```' >rules.yaml; heddle plan gpt3-xl --batch 32 --train --dtype f16 --machine '1x4 a100' --auto --constraints rules.yaml -o auto.plan | grep 'softmax\|einsum\|mlp\|qkv \|^automatic'
 layer         2  matmul         layer/attention  attn.qkv        n, dimension 1 of operand 1      16

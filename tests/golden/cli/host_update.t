@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## Weights that the host updates: 2 bytes of each parameter go down and come up, and the host has 14; with updates on the device 12 go each way (offload.t).
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine 'dgx-2' --devices 1 --strategy 'recompute=full offload=states update=host' | grep -E 'plan |time per|peak mem|host mem|^0 |^host |what would|adam'
 plan            dp=1 tp=1 pp=1 recompute=full offload=states update=host

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## Pipelines with an embedding and a head on all places, between the tasks of the layers.
 $ heddle schedule interlaced --pp 2 --mb 3
 0F0,1F0,0F1,1F1,3F0,3B0,0F2,1F2,3F1,3B1,1B0,3F2,3B2,0B0,1B1,0B1,1B2,0B2

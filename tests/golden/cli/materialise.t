@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## How values get where they are needed: every way computes the same.
 $ for m in inter intra p2p; do heddle verify gpt2:layers=2,hidden=32,heads=4,vocab=64 --batch 8 --seq 8 --train --strategy "dp=2 tp=2 pp=2 mb=2 zero=3 sp materialise=$m" | head -5; done
 model      gpt2:layers=2,hidden=32,heads=4,vocab=64

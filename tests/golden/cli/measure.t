@@ -1,4 +1,4 @@
-## needs MPI
+## needs MPI, long: .ci/run has it without sanitizers
 ## Times of events. What was measured is masked.
 $ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=2' -o times.db | sed -E 's/^(versions|time) .*/\1 ~/'
 machine          1x2 cpu-core

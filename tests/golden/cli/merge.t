@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## The parts of a search, merged, are the search.
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 1/2 -o part1.json
 model    mlp-xs

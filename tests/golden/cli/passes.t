@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## 3F1B: three passes forward through the same places, the last of which keeps its values, and one backward.
 $ heddle schedule 3f1b --pp 2 --mb 3
 0F0,0F1,0F2,0F0p1,0F1p1,0F2p1,0F0p2,0F1p2,0B0,0F2p2,0B1,0B2

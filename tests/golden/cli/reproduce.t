@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## The order of mBART's pipelines in SuperScaler's paper, by the best plans that `build/reproduce superscaler` finds: 1F1B with as many
 ## layers on each stage, interlaced in blocks, interlaced (docs/design/reproduction.md).
 $ for s in 'dp=4 tp=2 pp=4 mb=32 recompute=selective overlap=pp+dp layers=equal' 'dp=4 tp=2 pp=4 mb=32 schedule=interlaced-block overlap=pp+dp' 'dp=4 tp=2 pp=4 mb=32 schedule=interlaced recompute=selective overlap=pp+dp'; do heddle sim mbart-4.7b --batch 512 --dtype f16 --train --optimizer adam --machine '4x8 v100 ib=100Gb/s' --strategy "$s" | sed -n 's/^time per step *//p'; done

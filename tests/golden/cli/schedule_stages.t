@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## a schedule that is found: beside the named ones, drawn to scale, and as a file that is a schedule
 $ heddle schedule --stages examples/stages.csv --memory 3 --microbatches 8 -o found.csv
 schedule      found for examples/stages.csv

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## the stages of a plan as a table, and as a file that `heddle schedule --stages` reads; then a plan with the order that was made for them
 $ heddle sim gpt2 --seq 512 --batch 64 --train --optimizer adam --machine "4x1 v100 ib=10Gb/s" --strategy "pp=4 mb=8 recompute=full schedule=zb-h2" --stage-times stages.csv | grep -A 5 -e "^one step" -e ^stage
 one step alone  1.185 s

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## Asynchronous pipelines: updates between tasks, several versions of weights.
 $ heddle schedule pipedream --pp 3 --mb 6
 # updates 1
