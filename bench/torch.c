@@ -1,6 +1,7 @@
 // torch.c - training steps beside PyTorch's, eager on the CPU, of the same models: how often PyTorch's time ours goes
-// into. The evaluator on one thread by processor time, `heddle run` on all cores by the clock. Without PyTorch
-// nothing is measured. PyTorch multiplies with whichever BLAS it finds, as we do.
+// into. The evaluator on one thread by processor time; by the clock `heddle run` on all cores, and on two data ranks of one
+// thread each beside DistributedDataParallel over gloo. Both sides have as many weights, and first losses that are near
+// each other, as both guess. Without PyTorch nothing is measured. PyTorch multiplies with whichever BLAS it finds, as we do.
 #include "bench.h"
 #include "eval/eval.h"
 #include "front/front.h"
@@ -11,22 +12,29 @@
 enum { RUNS = 2, NO_TORCH = 77 };
 
 typedef struct {
-  double wall_ms, cpu_ms;
+  double wall_ms, cpu_ms, loss; // loss: of the first step
+  long long weights;
 } step_time;
 
 // Of `steps` steps after the first. False: there is no PyTorch.
-static bool torch_step(const char *model, const char *load, const char *update, int threads, int steps,
-                       step_time *t) {
+static bool torch_ranks(const char *model, const char *load, const char *update, int threads, int ranks,
+                        int steps, step_time *t) {
   char line[512];
-  snprintf(line, sizeof line,
-           "OMP_NUM_THREADS=%d OPENBLAS_NUM_THREADS=%d /usr/bin/python3 bench/torch_step.py %s %s %s %d %d",
-           threads, threads, model, load, update, threads, steps + 1);
+  snprintf(
+      line, sizeof line,
+      "OMP_NUM_THREADS=%d OPENBLAS_NUM_THREADS=%d /usr/bin/python3 bench/torch_step.py %s %s %s %d %d %d",
+      threads, threads, model, load, update, threads, steps + 1, ranks);
   FILE *f = popen(line, "r");
-  const bool read = f && fscanf(f, "%lf %lf", &t->wall_ms, &t->cpu_ms) == 2;
+  const bool read = f && fscanf(f, "%lf %lf %lf %lld", &t->wall_ms, &t->cpu_ms, &t->loss, &t->weights) == 4;
   const int status = f ? pclose(f) : -1;
   if (read) return true;
   if (!WIFEXITED(status) || WEXITSTATUS(status) != NO_TORCH) fprintf(stderr, "%s: failed\n", line);
   return false;
+}
+
+static bool torch_step(const char *model, const char *load, const char *update, int threads, int steps,
+                       step_time *t) {
+  return torch_ranks(model, load, update, threads, 1, steps, t);
 }
 
 // Batch and sequence, or side, are those of `load`.
@@ -67,19 +75,51 @@ static double eval_ms(const char *model, i64 batch, i64 seq, bool wide) {
   return bench_fastest(ms, RUNS);
 }
 
-// The median that `heddle run` prints.
-static double run_ms(const char *model, const char *load, int steps) {
+static long long weights_of(const char *model, i64 batch, i64 seq) {
+  ctx *c = ctx_new();
+  const front_opts fo = {.batch = batch, .seq = seq, .t = DT_F32, .loss = true};
+  const prog *p = front_load(c, model, &fo);
+  const func_info *f = p ? func_get(p, p->main) : NULL;
+  i64 n = 0;
+  for (u32 k = 0; f && k < f->nparams; k++)
+    if (f->params.v[k].r == ROLE_WEIGHT) n += shape_elems(&type_get(p, f->values.v[k + 1].ty)->s);
+  ctx_free(c);
+  return n;
+}
+
+// The median that `heddle run` prints, and the loss of its first step.
+static double run_ms(const char *model, const char *load, const char *update, const char *strategy, int steps,
+                     double *loss) {
   char line[512];
   const char *heddle = getenv("HEDDLE");
-  snprintf(line, sizeof line, "%s run %s %s --train --optimizer adamw --strategy dp=1 --steps %d --json",
-           heddle ? heddle : "build/heddle", model, load, steps + 1);
+  snprintf(line, sizeof line, "%s run %s %s --train --optimizer %s --strategy %s --steps %d --json",
+           heddle ? heddle : "build/heddle", model, load, update, strategy, steps + 1);
   FILE *f = popen(line, "r");
   char text[1 << 14] = "";
   const size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
   text[n] = 0;
-  const char *at = strstr(text, "\"step_ms\": ");
+  const char *at = strstr(text, "\"step_ms\": "), *first = strstr(text, "\"loss\": ");
   if (f) pclose(f);
+  *loss = first ? atof(first + strlen("\"loss\": ")) : 0;
   return at ? atof(at + strlen("\"step_ms\": ")) : 0;
+}
+
+// `heddle run` beside PyTorch, by the clock. ranks: of one thread each; 1: on all cores.
+static void beside(const char *name, const char *model, i64 batch, i64 seq, const char *update, int ranks,
+                   double required) {
+  char load[64], ours[64];
+  snprintf(load, sizeof load, "%lld %lld f32", (long long)batch, (long long)seq);
+  snprintf(ours, sizeof ours, "--batch %lld --seq %lld", (long long)batch, (long long)seq);
+  step_time t;
+  double loss;
+  if (!torch_ranks(model, load, update, ranks > 1 ? 1 : cpu_count(), ranks, RUNS, &t)) return;
+  const double ms = run_ms(model, ours, update, ranks > 1 ? "dp=2" : "dp=1", RUNS, &loss);
+  const long long weights = weights_of(model, batch, seq);
+  printf("%s: %lld weights, PyTorch %lld; first loss %.3f, PyTorch %.3f; %.0f ms, PyTorch %.0f\n", name,
+         weights, t.weights, loss, t.loss, ms, t.wall_ms);
+  if (weights != t.weights) exit(1);
+  bench_add((bench_row){name, "x", ms > 0 ? t.wall_ms / ms : 0, required,
+                        ranks > 1 ? "PyTorch DDP, gloo, 2 x 1 thread" : "PyTorch eager, all cores", true});
 }
 
 int main(void) {
@@ -99,13 +139,16 @@ int main(void) {
     bench_add((bench_row){"evaluator, ResNet-50, 4 x 224 x 224, f32: PyTorch's time by ours", "x",
                           t.cpu_ms / eval_ms("resnet50", 4, 224, false), 0.7, "PyTorch eager, 1 thread",
                           true});
-  const char *big = getenv("FULL") ? "gpt2" : gpt;
-  if (torch_step(big, "4 512 f32", "adamw", cpu_count(), RUNS, &t)) {
-    const double ours = run_ms(big, "--batch 4 --seq 512", RUNS);
-    bench_add((bench_row){getenv("FULL")
-                              ? "heddle run, GPT-2 124M, 4 x 512, f32: PyTorch's time by ours"
-                              : "heddle run, GPT-2 of 2 layers, 4 x 512, f32: PyTorch's time by ours",
-                          "x", ours > 0 ? t.wall_ms / ours : 0, 1, "PyTorch eager, all cores", true});
+  beside("heddle run, ResNet-50, 4 x 224 x 224, f32: PyTorch's time by ours", "resnet50", 4, 224, "sgd", 1,
+         0.7);
+  if (getenv("FULL")) {
+    beside("heddle run, GPT-2 124M, 4 x 512, f32: PyTorch's time by ours", "gpt2", 4, 512, "adamw", 1, 1);
+    beside("heddle run, 2 ranks, GPT-2 124M, 4 x 512, f32: DDP's time by ours", "gpt2", 4, 512, "adamw", 2,
+           1);
+  } else {
+    beside("heddle run, GPT-2 of 2 layers, 4 x 512, f32: PyTorch's time by ours", gpt, 4, 512, "adamw", 1, 1);
+    beside("heddle run, 2 ranks, GPT-2 of 2 layers, 4 x 512, f32: DDP's time by ours", gpt, 4, 512, "adamw",
+           2, 1);
   }
   return bench_end();
 }
