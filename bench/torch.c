@@ -2,6 +2,7 @@
 // into. The evaluator on one thread by processor time; by the clock `heddle run` on all cores, and on two data ranks of one
 // thread each beside DistributedDataParallel over gloo. Both sides have as many weights, and first losses that are near
 // each other, as both guess. Without PyTorch nothing is measured. PyTorch multiplies with whichever BLAS it finds, as we do.
+// Usage: torch [WORD]: rows whose name has it. RUNS: measured steps of each, 2.
 #include "bench.h"
 #include "eval/eval.h"
 #include "front/front.h"
@@ -9,7 +10,9 @@
 #include "pass/pass.h"
 #include <sys/wait.h>
 
-enum { RUNS = 2, NO_TORCH = 77 };
+enum { RUNS_MOST = 16, NO_TORCH = 77 };
+static const char *wanted = "";
+static int runs = 2;
 
 typedef struct {
   double wall_ms, cpu_ms, loss; // loss: of the first step
@@ -17,8 +20,8 @@ typedef struct {
 } step_time;
 
 // Of `steps` steps after the first. False: there is no PyTorch.
-static bool torch_ranks(const char *model, const char *load, const char *update, int threads, int ranks,
-                        int steps, step_time *t) {
+static bool torch_step(const char *model, const char *load, const char *update, int threads, int ranks,
+                       int steps, step_time *t) {
   char line[512];
   snprintf(
       line, sizeof line,
@@ -30,11 +33,6 @@ static bool torch_ranks(const char *model, const char *load, const char *update,
   if (read) return true;
   if (!WIFEXITED(status) || WEXITSTATUS(status) != NO_TORCH) fprintf(stderr, "%s: failed\n", line);
   return false;
-}
-
-static bool torch_step(const char *model, const char *load, const char *update, int threads, int steps,
-                       step_time *t) {
-  return torch_ranks(model, load, update, threads, 1, steps, t);
 }
 
 // Batch and sequence, or side, are those of `load`.
@@ -50,7 +48,7 @@ static double eval_ms(const char *model, i64 batch, i64 seq, bool wide) {
   arena *a = arena_new();
   const func_info *f = func_get(p, p->main);
   eval_array *in = NEWN(a, eval_array, f->nparams), *out = NEWN(a, eval_array, f->rets.n);
-  double ms[RUNS];
+  double ms[RUNS_MOST];
   bool ok = eval_random(p, 1, in, f->nparams, a);
   for (u32 k = 0; k < f->nparams && wide; k++) { // as PyTorch's model is f64 as well
     if (dtype_kind_of(in[k].s.t) != DK_FLOAT) continue;
@@ -59,7 +57,7 @@ static double eval_ms(const char *model, i64 batch, i64 seq, bool wide) {
     ker_load_f64(x, in[k].s.t, in[k].data, n);
     in[k].data = x, in[k].s.t = DT_F64;
   }
-  for (u32 k = 0; k < RUNS; k++) {
+  for (u32 k = 0; k < (u32)runs; k++) {
     arena *o = arena_new();
     const double start = bench_ms();
     ok = ok && eval_run(p, &(eval_opts){.as_f64 = wide, .threads = 1}, in, f->nparams, out, f->rets.n, o);
@@ -72,7 +70,7 @@ static double eval_ms(const char *model, i64 batch, i64 seq, bool wide) {
   }
   arena_free(a);
   ctx_free(c);
-  return bench_fastest(ms, RUNS);
+  return bench_fastest(ms, (u32)runs);
 }
 
 static long long weights_of(const char *model, i64 batch, i64 seq) {
@@ -112,8 +110,9 @@ static void beside(const char *name, const char *model, i64 batch, i64 seq, cons
   snprintf(ours, sizeof ours, "--batch %lld --seq %lld", (long long)batch, (long long)seq);
   step_time t;
   double loss;
-  if (!torch_ranks(model, load, update, ranks > 1 ? 1 : cpu_count(), ranks, RUNS, &t)) return;
-  const double ms = run_ms(model, ours, update, ranks > 1 ? "dp=2" : "dp=1", RUNS, &loss);
+  if (!strstr(name, wanted) || !torch_step(model, load, update, ranks > 1 ? 1 : cpu_count(), ranks, runs, &t))
+    return;
+  const double ms = run_ms(model, ours, update, ranks > 1 ? "dp=2" : "dp=1", runs, &loss);
   const long long weights = weights_of(model, batch, seq);
   printf("%s: %lld weights, PyTorch %lld; first loss %.3f, PyTorch %.3f; %.0f ms, PyTorch %.0f\n", name,
          weights, t.weights, loss, t.loss, ms, t.wall_ms);
@@ -122,23 +121,30 @@ static void beside(const char *name, const char *model, i64 batch, i64 seq, cons
                         ranks > 1 ? "PyTorch DDP, gloo, 2 x 1 thread" : "PyTorch eager, all cores", true});
 }
 
-int main(void) {
-  static const char gpt[] = "gpt2:layers=2,vocab=5000";
+// The evaluator beside PyTorch, by processor time.
+static void evaluated(const char *name, const char *model, i64 batch, i64 seq, bool wide, double required) {
+  char load[64];
+  snprintf(load, sizeof load, "%lld %lld %s", (long long)batch, (long long)seq, wide ? "f64" : "f32");
   step_time t;
-  if (!torch_step(gpt, "4 512 f32", "sgd", 1, RUNS, &t)) {
+  if (!strstr(name, wanted) || !torch_step(model, load, "sgd", 1, 1, runs, &t)) return;
+  bench_add((bench_row){name, "x", t.cpu_ms / eval_ms(model, batch, seq, wide), required,
+                        "PyTorch eager, 1 thread", true});
+}
+
+int main(int argc, char **argv) {
+  static const char gpt[] = "gpt2:layers=2,vocab=5000", tiny[] = "gpt2:layers=1,hidden=8,heads=1,vocab=8";
+  step_time t;
+  if (!torch_step(tiny, "1 8 f32", "sgd", 1, 1, 1, &t)) {
     puts("skipped: there is no PyTorch at /usr/bin/python3 to measure against");
     return 0;
   }
+  if (argc > 1) wanted = argv[1];
+  if (getenv("RUNS")) runs = MAX(1, MIN(atoi(getenv("RUNS")), RUNS_MOST));
   printf("BLAS: %s\n", kernel_set_blas(true) ? "OpenBLAS" : "none");
-  bench_add((bench_row){"evaluator, GPT-2 of 2 layers, 4 x 512, f32: PyTorch's time by ours", "x",
-                        t.cpu_ms / eval_ms(gpt, 4, 512, false), 1, "PyTorch eager, 1 thread", true});
-  if (torch_step(gpt, "4 512 f64", "sgd", 1, RUNS, &t))
-    bench_add((bench_row){"evaluator, GPT-2 of 2 layers, 4 x 512, f64: PyTorch's time by ours", "x",
-                          t.cpu_ms / eval_ms(gpt, 4, 512, true), 1, "PyTorch eager, 1 thread", true});
-  if (torch_step("resnet50", "4 224 f32", "sgd", 1, RUNS, &t))
-    bench_add((bench_row){"evaluator, ResNet-50, 4 x 224 x 224, f32: PyTorch's time by ours", "x",
-                          t.cpu_ms / eval_ms("resnet50", 4, 224, false), 0.7, "PyTorch eager, 1 thread",
-                          true});
+  evaluated("evaluator, GPT-2 of 2 layers, 4 x 512, f32: PyTorch's time by ours", gpt, 4, 512, false, 1);
+  evaluated("evaluator, GPT-2 of 2 layers, 4 x 512, f64: PyTorch's time by ours", gpt, 4, 512, true, 1);
+  evaluated("evaluator, ResNet-50, 4 x 224 x 224, f32: PyTorch's time by ours", "resnet50", 4, 224, false,
+            0.7);
   beside("heddle run, ResNet-50, 4 x 224 x 224, f32: PyTorch's time by ours", "resnet50", 4, 224, "sgd", 1,
          0.7);
   if (getenv("FULL")) {
