@@ -16,11 +16,10 @@
 
 // What the line prints, until the next one is asked; NULL: it failed.
 static const char *answer(const char *fmt, ...) PRINTF_LIKE(1, 2);
-static const char *answer_of(const char *fmt, va_list ap) {
+static const char *answer_of(const char *program, const char *fmt, va_list ap) {
   static char out[1 << 20];
   char line[2048];
-  const char *program = getenv("HEDDLE");
-  const int n = snprintf(line, sizeof line, "%s ", program ? program : "build/heddle");
+  const int n = snprintf(line, sizeof line, "%s ", program);
   vsnprintf(line + n, sizeof line - (size_t)n, fmt, ap);
   FILE *f = popen(line, "r");
   if (!f) return NULL;
@@ -31,7 +30,7 @@ static const char *answer_of(const char *fmt, va_list ap) {
 static const char *answer(const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
-  const char *text = answer_of(fmt, ap);
+  const char *program = getenv("HEDDLE"), *text = answer_of(program ? program : "build/heddle", fmt, ap);
   va_end(ap);
   return text;
 }

@@ -1,12 +1,17 @@
 # torch_step.py - a training step of PyTorch, eager, on the CPU, of the models that bench/torch.c runs beside it.
-# Usage: torch_step.py MODEL BATCH SEQ DTYPE OPTIMIZER THREADS STEPS; MODEL: gpt2, gpt2:layers=L,hidden=H,heads=A,vocab=V
-# or resnet50. Prints milliseconds a step, and those of its processors: medians without the first. Exit status 77: there is
-# no PyTorch.
+# Usage: torch_step.py MODEL BATCH SEQ DTYPE OPTIMIZER THREADS STEPS [RANKS]; MODEL: gpt2, gpt2:layers=L,hidden=H,heads=A,vocab=V
+# or resnet50. RANKS: processes of DistributedDataParallel over gloo, each with its part of the batch and so many threads.
+# Prints milliseconds a step, and those of its processors: medians without the first; then the loss of the first step and the
+# number of weights, all of the first process. Exit status 77: there is no PyTorch.
+import os
 import sys
+import tempfile
 import time
 
 try:
     import torch
+    import torch.distributed
+    import torch.multiprocessing
     import torch.nn.functional as F
 except ImportError:
     sys.exit(77)
@@ -37,7 +42,9 @@ class GPT2(torch.nn.Module):
         self.layers = torch.nn.ModuleList(Layer(hidden, heads) for _ in range(layers))
         self.ln = torch.nn.LayerNorm(hidden)
         self.classes = vocab
-        self.register_buffer("mask", torch.ones(seq, seq, dtype=torch.bool).triu(1))
+        for table in self.wte, self.wpe:  # GPT-2's: so the first loss is near that of a guess
+            torch.nn.init.normal_(table.weight, std=0.02)
+        self.mask = torch.ones(seq, seq, dtype=torch.bool).triu(1)  # no buffer: gloo broadcasts no booleans
 
     def forward(self, tokens):
         x = self.wte(tokens) + self.wpe(torch.arange(tokens.shape[1]))
@@ -87,28 +94,45 @@ class ResNet50(torch.nn.Module):
         return torch.randn(batch, 3, side, side, dtype=dtype), torch.randint(self.classes, (batch,))
 
 
-def main():
-    name, batch, seq, dtype, optimizer, threads, steps = sys.argv[1:8]
-    batch, seq, steps, dtype = int(batch), int(seq), int(steps), {"f32": torch.float32, "f64": torch.float64}[dtype]
+def train(rank, words, ranks, meet):
+    name, batch, seq, dtype, optimizer, threads, steps = words
+    batch, seq, steps, dtype = int(batch) // ranks, int(seq), int(steps), {"f32": torch.float32, "f64": torch.float64}[dtype]
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
     kind, _, options = name.partition(":")
     fields = {k: int(v) for k, v in (o.split("=") for o in options.split(",") if o)}
     model = (GPT2(seq, **fields) if kind == "gpt2" else ResNet50()).to(dtype)
+    classes, weights = model.classes, sum(p.numel() for p in model.parameters())
+    torch.manual_seed(2 + rank)
     x, y = model.data(batch, seq, dtype)
+    if ranks > 1:
+        torch.distributed.init_process_group("gloo", init_method="file://" + meet, rank=rank, world_size=ranks)
+        model = torch.nn.parallel.DistributedDataParallel(model)
     made = {"sgd": lambda p: torch.optim.SGD(p, lr=0.01), "adamw": lambda p: torch.optim.AdamW(p, lr=1e-3)}
     opt = made[optimizer](model.parameters())
-    times, cpu = [], []
+    times, cpu, first = [], [], None
     for _ in range(steps):
         start, busy = time.perf_counter(), time.process_time()
         opt.zero_grad(set_to_none=True)
         out = model(x)
-        F.cross_entropy(out.view(-1, model.classes), y.view(-1)).backward()
+        loss = F.cross_entropy(out.view(-1, classes), y.view(-1))
+        loss.backward()
         opt.step()
         times.append((time.perf_counter() - start) * 1e3)
         cpu.append((time.process_time() - busy) * 1e3)
+        first = loss.item() if first is None else first
     median = lambda t: sorted(t[1:] or t)[len(t[1:] or t) // 2]
-    print(f"{median(times):.2f} {median(cpu):.2f}")
+    if rank == 0:
+        print(f"{median(times):.2f} {median(cpu):.2f} {first:.4f} {weights}")
 
 
-main()
+def main():
+    words, ranks = sys.argv[1:8], int(sys.argv[8]) if len(sys.argv) > 8 else 1
+    if ranks == 1:
+        return train(0, words, 1, None)
+    with tempfile.TemporaryDirectory() as folder:
+        torch.multiprocessing.spawn(train, (words, ranks, os.path.join(folder, "meet")), ranks)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,12 +3,9 @@
 // 16 to 300 times), and whether the result stays. Graphs are those of the built-in models on a V100; forward and
 // backward of ResNet-50 and BERT are scaled to its Table 2. The strawman replays all workers at every decision.
 #include "bench.h"
-#include <stdarg.h>
-#include "cost/cost.h"
-#include "front/front.h"
-#include "pass/pass.h"
+#include "job.h"
 #include "tune/fuse.h"
-#include "tune/tune.h"
+#include <stdarg.h>
 
 static const struct {
   const char *name;
@@ -29,18 +26,12 @@ static const char *format(arena *a, const char *fmt, ...) {
 
 static tune_job *job_of(ctx *c, arena *a, u32 k, const tune_link *l) {
   const front_opts fo = {.batch = 32, .seq = models[k].seq, .loss = true};
-  const optim_opts o = optim_default(OPTIM_ADAM);
-  prog *p = front_load(c, models[k].name, &fo);
-  machine *m = machine_load(c, a, "1x1 v100");
-  cost_model *cost = m ? cost_model_new(c, a, m, NULL) : NULL;
-  tune_job *j =
-      p && cost && pass_loss(p) && pass_train(p, &o, false) ? tune_of_program(c, a, p, cost, l) : NULL;
+  tune_job *j = job_of_model(c, a, models[k].name, &fo, OPTIM_ADAM, "1x1 v100", NULL, l);
   if (!j) {
     fputs(diag_render(c, a), stderr);
     exit(1);
   }
   tune_scale(j, models[k].forward_us * 1000000, models[k].backward_us * 1000000);
-  prog_free(p);
   return j;
 }
 
