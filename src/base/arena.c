@@ -44,7 +44,9 @@ enum { RED_ZONE = 0 };
 
 enum { ALIGN = 16, BLOCK_MIN = 64 << 10, LARGE_PAGE = 2 << 20 };
 #ifdef ASAN
-enum { BLOCK_MAX = BLOCK_MIN }; // larger ones are mapped anew each time there: a test of searches took twice as long
+enum {
+  BLOCK_MAX = BLOCK_MIN
+}; // larger ones are mapped anew each time there: a test of searches took twice as long
 #else
 enum { BLOCK_MAX = 8 << 20 };
 #endif
