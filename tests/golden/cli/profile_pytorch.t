@@ -298,6 +298,7 @@ error[E0117]: a time of '1x2 cpu-core', but the machine is '1x4 cpu-core'
      |                                                    ^
   hint: --machine '1x2 cpu-core', as the script was exported for
 [1]
+$ heddle profile --import examples/profiles/mlp-torch.jsonl --machine '1x4 cpu-core' -o none.db
 $ f=examples/profiles/mlp-torch.jsonl; { head -n 2 $f; head -n 1 $f; } >x; heddle profile --import x -o none.db
 error[E0117]: the event is there twice: matmul f32[4,64] f32[64,64] -> f32[4,64] on cpu-core
   --> x:3:9
