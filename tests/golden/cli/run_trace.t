@@ -190,6 +190,10 @@ warning[W0104]: recorded was 'mlp-xs:layers=2,hidden=16' under dp=1 tp=1 pp=2 mb
 $ heddle compare mlp-xs:layers=2,hidden=16 --batch 16 --strategy 'pp=2 mb=2' --machine laptop --from named 2>&1 >out.txt
 warning[W0104]: recorded was 'mlp-xs:layers=2,hidden=16' under dp=1 tp=1 pp=2 mb=2 with other sizes, another optimizer or another file of that name than predicted
   hint: compare with the model, the sizes and the plan that were run; of training with --train
+$ for k in 0 1; do sed -i 's/"plan":/"machine":"here --profiles events.db","plan":/' named/rank$k.json; done; heddle compare mlp-xs:layers=2,hidden=16 --batch 16 --strategy 'pp=2 mb=2' --machine laptop --from named 2>&1 >out.txt
+## Another way of moving collectives than is predicted; files of two runs.
+$ mkdir mpi; for k in 0 1; do sed 's/"serial":1/"serial":1,"collectives":"mpi","run":"1"/' tests/rare/run/rank$k.json >mpi/rank$k.json; done; heddle compare mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'pp=2 mb=2' --machine laptop --from mpi 2>&1 >out.txt
+$ sed -i 's/"run":"1"/"run":"2"/' mpi/rank1.json; heddle compare mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'pp=2 mb=2' --machine laptop --from mpi
 ## Names of streams and what computations are for stay in another file.
 $ cat tests/rare/run/rank*.json | grep -o '"cat":"[fbuc][a-z]*"' | sort | uniq -c; grep -o '"thread_name".*"pid":0.*' job.json | grep -o '"name":"[^"]*"'; grep -o '"cat":"[fbuc][a-z]*"' job.json | sort | uniq -c
      78 "cat":"backward"
