@@ -160,9 +160,9 @@ static void note_machine(importing *r, const char *name) {
 static bool check_machines(importing *r) {
   if (!r->others) return true;
   diag(r->c, E_PROFILE, r->other_at,
-       r->m ? "of %u times %u are of '%s', but the machine is '%s'"
-            : "of %u times %u are of '%s', but the first is of '%s'",
-       r->lines, r->others, r->other, machine_wanted(r));
+       r->m ? "times of '%s' (%u of %u), but the machine is '%s'"
+            : "times of '%s' (%u of %u), but the first is of '%s'",
+       r->other, r->others, r->lines, machine_wanted(r));
   if (r->m)
     diag_hint(r->c, "--machine '%s', as the program that measured was exported for", r->other);
   else
