@@ -174,10 +174,10 @@ error[E0117]: launch_ps must be whole picoseconds, 0 or more and at most 1e12; g
    1 | ..., "median_ps": 2714129, "spread": 0.008766, "count": 42, "source": "measured", "launch_ps": 1.5}
      |                                                                                                ^
 [1]
-## A writer that is killed in its commit leaves the rows of before.
-$ head -n 15 examples/profiles/mlp-torch.jsonl >x; heddle profile --import x -o b.db | grep '^measured'; for k in $(seq 400); do echo '{"key": "relu f32['$k'] -> f32['$k'] on cpu-core", "machine": "1x2 cpu-core", "versions": "torch 1.13.0a0, gloo, threads 1", "median_ps": 1, "spread": 0, "count": 1, "source": "measured"}'; done >y; bash -c 'ulimit -f 20; heddle profile --import y -o b.db; exit 0' 2>/dev/null >&2; test -s b.db-journal && echo stopped; heddle sim mlp-xs:layers=2,hidden=64 --batch 8 --train --strategy dp=2 --machine '1x2 cpu-core' --profiles b.db | grep '^time per'
+## A writer whose commit fails leaves the rows of before.
+$ head -n 15 examples/profiles/mlp-torch.jsonl >x; heddle profile --import x -o b.db | grep '^measured'; for k in $(seq 400); do echo '{"key": "relu f32['$k'] -> f32['$k'] on cpu-core", "machine": "1x2 cpu-core", "versions": "torch 1.13.0a0, gloo, threads 1", "median_ps": 1, "spread": 0, "count": 1, "source": "measured"}'; done >y; bash -c 'ulimit -f 20; heddle profile --import y -o b.db' 2>/dev/null >&2 || echo failed; heddle sim mlp-xs:layers=2,hidden=64 --batch 8 --train --strategy dp=2 --machine '1x2 cpu-core' --profiles b.db | grep '^time per'
 measured      15
-stopped
+failed
 time per step   391.2 us
 ## Pieces of other sizes on other ranks: what one rank launches.
 $ for n in 2 4 8; do m='mlp-xs:layers=2,hidden=32 --batch 8 --train'; s="dp=$((n / 2)) tp=2 tp.shares=3/1"; heddle export $m --strategy "$s" --machine "1x$n cpu-core" --to profile-pytorch | grep -o '^ *Event(["'"'"'][^@]* on cpu-core' | sed "s/^ *Event(.//; s/\"/\\\\\"/g; s/.*/{\"key\": \"&\", \"machine\": \"1x$n cpu-core\", \"versions\": \"v\", \"median_ps\": 1, \"spread\": 0, \"count\": 1, \"source\": \"measured\", \"launch_ps\": 1000000}/" >x; heddle profile $m --strategy "$s" --machine "1x$n cpu-core" --import x -o of$n.db | grep '^launches'; done
