@@ -566,13 +566,13 @@ bool heddle_run_memory(heddle_run *r, heddle_run_bytes *out);
 bool heddle_run_loss(heddle_run *r, double *loss);
 // How all-reduces, reduce-scatters and all-gathers move from now on, the same on all ranks, before the first step: from each
 // member to each (chunk_bytes 0, the default), or around a ring in chunks of so many bytes, each of which is recorded as a
-// message; HEDDLE_RING_LIBRARY: all-reduces of f32 and f64 that no computation runs beside by the link's own, all others as by -1; another number below 0: around a ring in chunks of HEDDLE_RING_BYTES where more than two ranks take part, as `heddle run` does and simulations
-// assume. Around a ring sums are of another order, the same on all ranks and in every run.
+// message; HEDDLE_RING_LIBRARY: all-reduces of f32 and f64 that no computation runs beside by the link's own, all others as by -1; another number below 0: around a ring in chunks of HEDDLE_RING_BYTES where more than two ranks take part, as `heddle run` does and simulations assume. Around a ring sums are of another order, the same on all ranks and in every run.
 enum { HEDDLE_RING_BYTES = 256000, HEDDLE_RING_LIBRARY = -2 };
 void heddle_run_ring(heddle_run *r, int64_t chunk_bytes);
 // What this rank executes is recorded from now on: computation, communication, steps. most: events that are kept, 64
 // bytes each (0: 4,194,304, 256 MiB); a step for which there is no room is left out, as are all after it.
 bool heddle_run_record(heddle_run *r, uint64_t most);
+void heddle_run_number(heddle_run *r, uint64_t number); // that recordings say: one for all ranks of a job
 // Writes what was recorded to DIR/rank3.json, for `heddle trace`; the folder is made if need be. The file appears whole
 // or not at all. All ranks of a job write to one folder. False and diagnostics: it cannot be written.
 bool heddle_run_recorded(heddle_run *r, const char *dir);

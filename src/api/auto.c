@@ -72,7 +72,7 @@ static heddle_auto *run(heddle_program *p, heddle_machine *m, const heddle_searc
   auto_opts how;
   if (how_read(f, with, &how) && search_options_read(c, f->o.a, o, &f->so)) {
     if (!f->so.batch) f->so.batch = program_batch(p->p);
-    search_tell_dtype(p, m->m, &f->so);
+    search_tell_dtype(p, m->m, &f->so), program_tell_eights(p, m->m);
     program_tell_batchnorm(p, &f->so.space);
     f->about = (search_about){.model = p->name,
                               .types = report_types(f->o.a, p->p, ROLE_WEIGHT),

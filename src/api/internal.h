@@ -38,6 +38,7 @@ struct heddle_program {
   const plan_given *given;             // by that plan, where devices are of several kinds; NULL: not known
   front_extents extents;               // that an ONNX file leaves open
   bool told;                           // what a plan takes for granted
+  bool told_eights;                    // W0508
   bool default_batch, default_dtype;   // of a built-in model, not the user's choice
 };
 struct heddle_machine {
@@ -95,6 +96,7 @@ struct heddle_run {
   _Atomic u64 steps;  // taken
   u64 updates, older; // of every weight: in all, and those that its first states have had
   _Atomic u32 phase;  // heddle_phase
+  u64 number;         // of the run, for recordings; 0: not said
 };
 struct heddle_data {
   object o;
@@ -168,6 +170,7 @@ bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out);
 bool search_options_read(ctx *c, arena *a, const heddle_search_options *o, search_opts *s);
 // Simulating a plan tells; a search prices thousands, on threads.
 void search_quiet(void *arg, const cost_event *e, double factor);
+void program_tell_eights(heddle_program *p, const machine *m); // a warning, once of a model
 void search_tell_dtype(const heddle_program *p, const machine *m, const search_opts *o); // a warning
 
 // ---- run.c ----------------------------------------------------------------------------------------------

@@ -206,6 +206,7 @@ static bool has_ranks(const heddle_plan *b, const machine *m) {
 
 static bool on_machine(heddle_plan *b, heddle_machine *m, const char *costs) {
   if (m && !has_ranks(b, m->m)) return false;
+  if (m) program_tell_eights(b->p, m->m);
   object_drop(b->m);
   b->m = m ? object_hold(m) : NULL;
   b->costs = costs ? arena_strdup(b->o.a, costs) : NULL;
@@ -252,7 +253,7 @@ static heddle_program *applied(heddle_plan *b) {
   if (!p) return NULL;
   p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
   p->digest = digest_of(b, p->o.a);
-  p->machine = b->m ? arena_strdup(p->o.a, machine_title(p->o.a, b->m->m)) : NULL;
+  p->machine = b->m ? arena_strdup(p->o.a, machine_command(p->o.a, b->m->m)) : NULL;
   p->uses = eval_uses_of(b->p->p, p->o.a);
   p->batchnorm = plan_batchnorm(b->p->p, b->pn);
   p->layers = plan_layers(p->o.a, planner_source(program_planner(b->p)), b->pn);

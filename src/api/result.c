@@ -99,6 +99,7 @@ static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_sim
   r->m = object_hold(m);
   r->batch = o->batch ? o->batch : program_batch(p->p);
   cost_model *k = cost_model_new(c, r->o.a, m->m, &costs);
+  if (!p->plan) program_tell_eights(p, m->m);
   if (m->m->profile && r->p && !r->p->p->measured) {
     diag(c, E_PROFILE, (loc){0},
          "measured times of layers need a model and a plan: this program does not say what its layers are");

@@ -36,7 +36,8 @@ static bool write_recording(heddle_run *r, const char *dir) {
   ctx *c = o->s->c;
   eval_recorded about;
   const heddle_program *p = r->p;
-  const eval_job of = {r->steps, p->name, p->plan, p->machine, p->digest};
+  const char *number = r->number ? arena_printf(o->a, "%016llx", (unsigned long long)r->number) : NULL;
+  const eval_job of = {r->steps, p->name, p->plan, p->machine, p->digest, number};
   const trace_source *t = eval_rank_recorded(run_rank(r), o->a, &of, &about);
   if (!t) {
     diag(c, E_USAGE, (loc){0}, "nothing was recorded");
@@ -55,6 +56,9 @@ static bool write_recording(heddle_run *r, const char *dir) {
     diag_hint(c, "--steps %u", about.steps);
   }
   return true;
+}
+void heddle_run_number(heddle_run *r, uint64_t number) {
+  if (r) r->number = number;
 }
 bool heddle_run_recorded(heddle_run *r, const char *dir) {
   if (!r || !dir) return false;

@@ -122,7 +122,7 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
   if (search_options_read(c, f->o.a, o, &f->so)) {
     if (!f->so.batch) f->so.batch = program_batch(p->p);
     tell_batch(p, &f->so, f->so.ranks ? f->so.ranks : m->m->nranks);
-    search_tell_dtype(p, m->m, &f->so);
+    search_tell_dtype(p, m->m, &f->so), program_tell_eights(p, m->m);
     program_tell_batchnorm(p, &f->so.space), program_tell_attention(p, &f->so.space);
     const bool found = search_run(c, f->o.a, p->p, m->m, &costs, &f->so, &f->r);
     describe_best(f);

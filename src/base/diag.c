@@ -91,15 +91,7 @@ diag_part_item diag_part(const ctx *c, u32 index, u32 note) {
 
 // ---- text ---------------------------------------------------------------------------------------------
 
-// Names come from files of strangers: no control character of theirs reaches the terminal.
-static void put_clean(strbuf *b, const char *s, size_t n, bool keep_lines) {
-  for (size_t i = 0; i < n; i++) {
-    bool ok = ((u8)s[i] >= 0x20 && s[i] != 0x7F) || s[i] == '\t' || (keep_lines && s[i] == '\n');
-    sb_char(b, ok ? s[i] : '?');
-  }
-}
-
-static void put_sym(const ctx *c, strbuf *b, sym s) { put_clean(b, sym_str(c, s), sym_len(c, s), false); }
+static void put_sym(const ctx *c, strbuf *b, sym s) { sb_clean(b, sym_str(c, s), sym_len(c, s), ""); }
 
 // The source line with a caret below column l->col (in bytes, from 1). A long line is cut to a window.
 static void put_caret(strbuf *b, const loc_info *l, int indent) {
@@ -112,14 +104,16 @@ static void put_caret(strbuf *b, const loc_info *l, int indent) {
   size_t to = MIN(n, from + width);
   while (to < n && (l->text[to] & 0xC0) == 0x80) to++;
   sb_fmt(b, "%*s%*u |%s%s", indent, "", gutter, l->line, n ? " " : "", from ? "..." : "");
-  put_clean(b, l->text + from, to - from, false);
+  sb_clean(b, l->text + from, to - from, "\t");
   sb_put(b, to < n ? "...\n" : "\n");
   if (!l->col) return;
   sb_fmt(b, "%*s | %s", indent + gutter, "", from ? "   " : "");
-  for (size_t i = from; i < col; i++) {
-    if (l->text[i] == '\t')
+  strbuf before = {.a = b->a};
+  sb_clean(&before, l->text + from, col - from, "\t");
+  for (const char *s = sb_str(&before); *s; s++) {
+    if (*s == '\t')
       sb_char(b, '\t');
-    else if ((l->text[i] & 0xC0) != 0x80)
+    else if ((*s & 0xC0) != 0x80)
       sb_char(b, ' ');
   }
   sb_put(b, "^\n");
@@ -154,13 +148,13 @@ static void put_loc(const ctx *c, strbuf *b, loc at, int indent) {
 static void put_diag(const ctx *c, strbuf *b, const diag_rec *d) {
   const diag_row *row = &rows[d->id];
   sb_fmt(b, "%s[%s]: ", row->severity == DIAG_ERROR ? "error" : "warning", row->code);
-  put_clean(b, d->message, strlen(d->message), true);
+  sb_clean(b, d->message, strlen(d->message), "\t\n");
   sb_char(b, '\n');
   put_loc(c, b, d->at, 2);
   for (u32 k = 0; k < d->parts; k++) {
     const diag_part_item *p = &c->part.v[d->part + k];
     sb_put(b, p->hint ? "  hint: " : "  note: ");
-    put_clean(b, p->message, strlen(p->message), true);
+    sb_clean(b, p->message, strlen(p->message), "\t\n");
     sb_char(b, '\n');
     put_loc(c, b, p->at, 4);
   }

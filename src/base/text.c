@@ -64,6 +64,25 @@ u32 utf8_len(const char *s, size_t n) {
   return len;
 }
 
+// The first bytes of s are those of one character that a terminal shows; how many; 0: they are not. U+0080 to U+009F are
+// control characters, too.
+static u32 shown(const char *s, size_t n) {
+  const u32 len = utf8_len(s, n);
+  const bool control = (u8)*s < 0x20 || *s == 0x7F || (len == 2 && (u8)s[0] == 0xC2 && (u8)s[1] < 0xA0);
+  return control ? 0 : len;
+}
+
+void sb_clean(strbuf *b, const char *s, size_t n, const char *keep) {
+  for (const char *end = s + n; s < end;) {
+    const u32 len = shown(s, (size_t)(end - s)), step = MAX(len, 1u);
+    if (len || (*s && strchr(keep, *s)))
+      sb_putn(b, s, step);
+    else
+      sb_fmt(b, "\\x%02x", (u8)*s);
+    s += step;
+  }
+}
+
 void sb_json_str(strbuf *b, const char *s) {
   sb_char(b, '"');
   for (size_t n = strlen(s); n;) {

@@ -127,7 +127,7 @@ bool put(const cli *x, const char *text);
 enum { RANKS_MEASURING = 8 };
 bool ranks_are_here(void); // has a launcher started this process?
 // m: what their devices are, of which a processor's cores say with how many threads a rank computes; NULL: not said.
-bool ranks_join(const cli *x, const heddle_machine *m, heddle_transport *t);
+bool ranks_join(cli *x, const heddle_machine *m, heddle_transport *t);
 bool ranks_start(cli *x, uint32_t n); // this command again, n times; false: said
 bool run_one_rank(cli *x, const heddle_machine *m, heddle_program *d, const char *plan);
 // Starts the ranks as this same command, and waits for them. False, and said: the job did not come to its end.

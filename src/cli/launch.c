@@ -1,9 +1,9 @@
 // launch.c - starts the ranks of `heddle run` by mpirun, as this same command, and waits for them.
 #include "cli/run.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -48,6 +48,33 @@ static void say_to_mpi(const cli *x) {
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
 }
 
+// ---- memory that ranks share -----------------------------------------------------------------------------------
+// A rank that a signal ends leaves its segment, and mpirun, which is ended as well, forgets it. So the segments of a job on this
+// computer are in a folder of its own, which goes when all have ended.
+static char shared[] = "/dev/shm/heddle-run-XXXXXX";
+static const char *const shared_words[] = {"OMPI_MCA_btl_vader_backing_directory",
+                                           "OMPI_MCA_btl_sm_backing_directory"};
+static bool share_in_folder(const cli *x) {
+  if (x->run_hostfile || x->launcher) return false;
+  for (int k = 0; k < 2; k++)
+    if (getenv(shared_words[k])) return false;
+  memcpy(shared + sizeof shared - sizeof "XXXXXX", "XXXXXX", sizeof "XXXXXX");
+  if (!mkdtemp(shared)) return false;
+  for (int k = 0; k < 2; k++) setenv(shared_words[k], shared, 1);
+  return true;
+}
+static void remove_shared(void) {
+  char path[sizeof shared + 1 + NAME_MAX];
+  DIR *d = opendir(shared);
+  for (struct dirent *e; d && (e = readdir(d));) {
+    snprintf(path, sizeof path, "%s/%s", shared, e->d_name);
+    if (e->d_name[0] != '.') unlink(path);
+  }
+  if (d) closedir(d);
+  rmdir(shared);
+  for (int k = 0; k < 2; k++) unsetenv(shared_words[k]);
+}
+
 // The ranks end with this process. A terminal tells the launcher itself, and one told twice leaves ranks behind.
 static volatile sig_atomic_t launcher, end_came;
 static void pass_on(int sig, siginfo_t *info, void *context) {
@@ -68,66 +95,6 @@ void ends_repeat(void) {
   if (!end_came) return;
   signal(end_came, SIG_DFL);
   raise(end_came);
-}
-
-// ---- what ranks print ----------------------------------------------------------------------------------------
-// A launcher says nothing of output that it cannot write: it gets a pipe, and what comes out of that is written here.
-static struct {
-  int from;
-  volatile sig_atomic_t over; // the launcher has ended: what is in the pipe is all
-  pthread_t thread;
-} output = {.from = -1};
-bool output_lost;
-
-static bool write_all(const char *text, size_t n) {
-  while (n) {
-    const ssize_t k = write(STDOUT_FILENO, text, n);
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) return false;
-    text += k, n -= (size_t)k;
-  }
-  return true;
-}
-
-static void *forward(void *arg) {
-  enum { WAIT_MS = 100 };
-  char text[4096];
-  (void)arg;
-  for (;;) { // a process that the ranks have left behind may hold the other end
-    struct pollfd p = {.fd = output.from, .events = POLLIN};
-    const bool over = output.over;
-    if (!poll(&p, 1, over ? 0 : WAIT_MS) && over) break;
-    if (!p.revents) continue;
-    const ssize_t n = read(output.from, text, sizeof text);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    output_lost = output_lost || !write_all(text, (size_t)n);
-  }
-  return NULL;
-}
-
-// The end that ranks write to; -1: none, they write to standard output themselves.
-static int forward_begin(void) {
-  int ends[2];
-  sigset_t all, before;
-  if (pipe(ends)) return -1;
-  fcntl(ends[0], F_SETFD, FD_CLOEXEC), fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-  output.from = ends[0], output.over = 0;
-  sigfillset(&all); // of a reader that has gone a write tells
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const bool ok = !pthread_create(&output.thread, NULL, forward, NULL);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (ok) return ends[1];
-  close(ends[0]), close(ends[1]);
-  return output.from = -1;
-}
-
-static void forward_end(void) {
-  if (output.from < 0) return;
-  output.over = 1;
-  pthread_join(output.thread, NULL);
-  close(output.from);
-  output.from = -1;
 }
 
 // ---- the host file -------------------------------------------------------------------------------------------
@@ -192,15 +159,19 @@ static bool words_of(words *w, const cli *x, uint32_t ranks, const watch *watche
 }
 
 enum { NO_LAUNCHER = 127 };
-static pid_t start(const cli *x, const words *w) {
+// held: what the launcher itself says of a job that failed waits until it is known who else does (output.c).
+static pid_t start(const cli *x, const words *w, bool held) {
   fflush(stdout), fflush(stderr);
-  const int out = forward_begin();
+  const int out = output_begin(STDOUT_FILENO), err = held ? output_begin(STDERR_FILENO) : -1;
   const pid_t child = fork();
   if (child > 0) ends_catch(child);
   if (child && out >= 0) close(out);
+  if (child && err >= 0) close(err);
   if (child) return child;
   if (out >= 0) dup2(out, STDOUT_FILENO);
+  if (err >= 0) dup2(err, STDERR_FILENO);
   say_to_mpi(x);
+  signal(SIGXFSZ, SIG_DFL); // mpirun would wait for ever for what it cannot write; ranks ignore it again
   execvp(w->v[0], w->v);
   fprintf(stderr,
           "error: cannot start `%s`: %s\n  hint: install an MPI (Debian: openmpi-bin), or --launcher\n",
@@ -229,21 +200,28 @@ bool is_lone_task(void) {
 static int start_and_wait(const cli *x, uint32_t ranks, watch *w) {
   words line = {0};
   int status = -1;
+  const bool apart = share_in_folder(x);
   if (words_of(&line, x, ranks, w)) {
-    const pid_t child = start(x, &line);
+    const pid_t child = start(x, &line, w != NULL);
     status = w && child > 0 ? watch_ranks(w, child) : wait_for(child);
     launcher = 0;
-    forward_end();
+    output_end(!watch_knows_why(w) && !ends_came());
   }
+  if (apart) remove_shared();
   free(line.v), free(line.line);
   return status;
+}
+
+static const char *by_signal(int status) {
+  if (status < 0 || !WIFSIGNALED(status)) return "";
+  return WTERMSIG(status) == SIGXFSZ ? ": its launcher met the limit on the size of files (ulimit -f)"
+                                     : ", by a signal";
 }
 
 bool launch_unwatched(const cli *x, uint32_t ranks) {
   const int status = start_and_wait(x, ranks, NULL), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   if (status >= 0 && (!code || code == NO_LAUNCHER)) return !code;
-  fprintf(stderr, "error: the job has ended before its end%s\n",
-          status >= 0 && WIFSIGNALED(status) ? ", by a signal" : "");
+  fprintf(stderr, "error: the job has ended before its end%s\n", by_signal(status));
   return false;
 }
 
@@ -262,8 +240,7 @@ bool launch(cli *x, heddle_program *d) {
   const bool told = heddle_session_errors(x->s);
   if (status >= 0 && (!code || code == NO_LAUNCHER) && !told) return !code;
   fputs(heddle_session_messages(x->s), stderr), heddle_session_clear(x->s);
-  fprintf(stderr, "error: the job has ended before its last step%s\n",
-          status >= 0 && WIFSIGNALED(status) ? ", by a signal" : "");
+  fprintf(stderr, "error: the job has ended before its last step%s\n", by_signal(status));
   const char *saved = x->run_save ? x->run_save : x->run_resume;
   const char *last = saved && !told ? heddle_checkpoint_find(x->s, saved) : NULL;
   if (last && is_of_job(x, last, began))

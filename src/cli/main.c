@@ -60,6 +60,7 @@ static int finish(heddle_session *s, bool ok) {
 
 int main(int argc, char **argv) {
   signal(SIGABRT, bug);
+  signal(SIGXFSZ, SIG_IGN); // a limit on the size of files is a write that fails
   if (argc < 2) {
     usage_error("`heddle help` lists the commands", "no command given");
     return EXIT_USAGE;

@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -43,7 +42,7 @@ static bool find_transport(const cli *x, char *path, size_t size) {
   return false;
 }
 
-bool ranks_join(const cli *x, const heddle_machine *m, heddle_transport *t) {
+bool ranks_join(cli *x, const heddle_machine *m, heddle_transport *t) {
   char path[PATH_SPACE], error[512] = "it has no heddle_transport_open";
   heddle_transport_opener *open = NULL;
   if (!find_transport(x, path, sizeof path)) return false;
@@ -55,6 +54,7 @@ bool ranks_join(const cli *x, const heddle_machine *m, heddle_transport *t) {
   if (open && open(t, error, sizeof error)) {
     const uint32_t cores = heddle_machine_cores(m, t->link.rank);
     if (cores && (!t->link.threads || t->link.threads > cores)) t->link.threads = cores;
+    warnings_tell(x, t->link.rank);
     return true;
   }
   fprintf(stderr, "error: %s: ranks cannot be joined: %s\n", path, error);
@@ -190,10 +190,11 @@ static bool begin(cli *x, heddle_program *d, const char *plan, beginning *b) {
   b->at.shuffle = b->at.shuffle || x->run_shuffle;
   b->at.plan = plan;
   if (b->steps <= b->at.step) {
-    fprintf(stderr,
-            "error: the checkpoint is of step %llu; nothing is left of --steps %llu\n  hint: --steps %llu\n",
-            (unsigned long long)b->at.step, (unsigned long long)b->steps,
-            (unsigned long long)b->at.step + 10);
+    if (!is_rank_of_others() || is_first_rank())
+      fprintf(
+          stderr,
+          "error: the checkpoint is of step %llu; nothing is left of --steps %llu\n  hint: --steps %llu\n",
+          (unsigned long long)b->at.step, (unsigned long long)b->steps, (unsigned long long)b->at.step + 10);
     return false;
   }
   b->steps -= b->at.step;
@@ -253,7 +254,7 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
   int64_t chunk;
   bool ok = taken && run_collectives_of(x, &chunk) && (!run_trace_of(x) || heddle_run_record(r, 0));
   if (ok) heddle_run_ring(r, chunk);
-  if (r) heddle_run_begin_at(r, before), watch_follow(w, r);
+  if (r) heddle_run_begin_at(r, before), heddle_run_number(r, w->token), watch_follow(w, r);
   if (ok && !t->link.rank && !x->json && !x->quiet)
     printf("%s\n\n", b.data ? heddle_data_about(b.data)
                             : "random data, the same in every step: --data PATH trains on yours");
@@ -297,11 +298,11 @@ bool run_one_rank(cli *x, const heddle_machine *m, heddle_program *d, const char
             "ranks\n",
             heddle_program_ranks(d), t.ranks, heddle_program_ranks(d), t.ranks);
   ok = ok && train(x, d, &t, &w, plan);
-  if (!ok) {
+  if (!ok && watch_says_why(&w)) {
     if (t.ranks > 1 && heddle_session_errors(x->s)) fprintf(stderr, "rank %u ends the job:\n", t.link.rank);
-    fputs(heddle_session_messages(x->s), stderr), heddle_session_clear(x->s);
-    watch_tell(&w, REPORT_TOLD);
+    fputs(heddle_session_messages(x->s), stderr);
   }
+  if (!ok) heddle_session_clear(x->s);
   fflush(stdout);
   if (ok) watch_tell(&w, REPORT_DONE);
   t.close(t.link.arg, !ok);
@@ -365,8 +366,14 @@ static bool folder_fits(const char *dir, uint32_t ranks) {
 
 bool run_start(cli *x, heddle_program *d) {
   char path[PATH_SPACE];
+  fputs(heddle_session_messages(x->s), stderr), heddle_session_clear(x->s); // warnings of the plan
   return !is_lone_task() && folder_fits(run_trace_of(x), heddle_program_ranks(d)) &&
          find_transport(x, path, sizeof path) && launch(x, d);
+}
+
+void warnings_tell(cli *x, uint32_t rank) {
+  if (!rank && is_rank_of_others()) fputs(heddle_session_messages(x->s), stderr);
+  heddle_session_clear(x->s);
 }
 
 // What is written after the last step: that it cannot be is told before the first one.
@@ -374,6 +381,38 @@ static bool can_write(cli *x, const char *path) {
   static const char tail[] = ".safetensors";
   const size_t n = path ? strlen(path) : 0, m = sizeof tail - 1;
   return !n || heddle_session_can_write(x->s, path, n < m || strcmp(path + n - m, tail) != 0);
+}
+
+// Folders that can_write has made are removed again where nothing came into them: of a job that was ended.
+typedef struct {
+  const char *path;
+  size_t kept; // so much of the path was there
+} folder;
+static folder folder_of(const char *path) {
+  folder f = {.path = path};
+  for (size_t n = path ? strlen(path) : 0; n && !f.kept; n--) {
+    char *part = path[n] && path[n] != '/' ? NULL : strndup(path, n);
+    if (part && !access(part, F_OK)) f.kept = n;
+    free(part);
+  }
+  return f;
+}
+static void remove_empty(const folder *f) {
+  char *path = f->path ? strdup(f->path) : NULL;
+  for (size_t n = path ? strlen(path) : 0; n > f->kept; n--) {
+    if (path[n] && path[n] != '/') continue;
+    path[n] = 0;
+    if (rmdir(path) && errno != ENOENT) break;
+  }
+  free(path);
+}
+
+static bool start_with_folders(cli *x, heddle_program *d) {
+  const folder made[] = {folder_of(x->output), folder_of(x->run_save), folder_of(run_trace_of(x))};
+  const bool ok = can_write(x, x->output) && can_write(x, x->run_save) && can_write(x, run_trace_of(x)) &&
+                  run_start(x, d);
+  for (size_t k = 0; k < sizeof made / sizeof *made && !ok; k++) remove_empty(&made[k]);
+  return ok;
 }
 
 bool cmd_run(cli *x) {
@@ -387,12 +426,10 @@ bool cmd_run(cli *x) {
   if (!b) return usage_error("--plan best.plan, or --strategy 'dp=2'", "`heddle run` needs a plan");
   d = heddle_plan_apply(b);
   if (!heddle_program_validate(d)) return false;
-  signal(SIGXFSZ, SIG_IGN); // a limit on the size of files is a write that fails
   const char *plan = heddle_plan_name(b);
   if (is_rank()) return run_one_rank(x, m, d, plan);
-  if (!can_write(x, x->output) || !can_write(x, x->run_save) || !can_write(x, run_trace_of(x)) ||
-      !slots_suffice(x, heddle_program_ranks(d)) || !begin(x, d, plan, &check))
+  if (!slots_suffice(x, heddle_program_ranks(d)) || !begin(x, d, plan, &check))
     return false; // told once, not by each rank
   heddle_tensors_free(check.t), heddle_data_free(check.data);
-  return run_start(x, d);
+  return start_with_folders(x, d);
 }

@@ -29,6 +29,12 @@ held_bytes held_of(const heddle_run_bytes *own, const resident *start, const res
 held_bytes held_most(const held_bytes *all, uint32_t ranks); // of tensors and processes
 void held_json(const held_bytes *all, uint32_t ranks);       // the member "memory"
 
+// ---- output.c ------------------------------------------------------------------------------------------------
+// The end of a pipe whose other end is written to `to`, standard output or standard error; -1: none.
+int output_begin(int to);
+// After the launcher has ended: all is written, and of what Open MPI says of jobs that failed only with tell_held.
+void output_end(bool tell_held);
+
 // ---- launch.c ------------------------------------------------------------------------------------------------
 bool is_rank(void);                               // a launcher has started this process as one
 bool is_rank_of_others(void);                     // ... and not by this program: the user's mpirun or srun
@@ -42,6 +48,8 @@ bool launch_unwatched(const cli *x, uint32_t ranks); // so many, for as long as 
 void ends_catch(pid_t child);
 bool ends_came(void);
 void ends_repeat(void); // ends this process, if one came
+void warnings_tell(cli *x,
+                   uint32_t rank); // of what every rank has planned: rank 0 tells, unless the launcher has
 
 // ---- watch.c -------------------------------------------------------------------------------------------------
 // Ranks report to one process where they are, over TCP. Whose connection closes has died; of whom nothing comes for the
@@ -57,6 +65,7 @@ int watch_ranks(watch *w, pid_t launcher);
 void watch_told(
     void); // a signal has ended the job: it is over some seconds later, whatever its launcher does
 void watch_close(watch *w);
+bool watch_knows_why(const watch *w); // the job has failed, and it or a rank has said why
 
 enum { ADDRESS_SPACE = 320 };
 // The same in a process of its own, for ranks that another launcher has started. address: of ADDRESS_SPACE bytes; "": nobody
@@ -66,7 +75,7 @@ void watch_fork(const cli *x, heddle_program *d, char *address, size_t size);
 typedef struct {
   int fd;
   uint32_t rank;
-  uint64_t token;
+  uint64_t token; // one for each run
   double every_s;
 } watched; // a rank's end; fd -1: nobody watches
 watched watch_join(const char *address,
@@ -76,4 +85,6 @@ void watch_follow(const watched *w,
 // TOLD: this rank failed and has said why; ENDED: by its launcher; TERMINATED: by a signal from elsewhere.
 typedef enum { REPORT_BEAT, REPORT_TOLD, REPORT_ENDED, REPORT_TERMINATED, REPORT_DONE } report_kind;
 void watch_tell(const watched *w, report_kind k);
+// This rank has failed: is it the one that says why? Another one may have been first. Tells REPORT_TOLD.
+bool watch_says_why(const watched *w);
 #endif

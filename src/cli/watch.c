@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GRACE_MS = 4000 };
+enum { GRACE_MS = 3000 };
 static const uint32_t MAGIC = 0x48444c31;
 static const double DEFAULT_LIMIT_S = 20;
 
@@ -53,6 +53,7 @@ struct watch {
   int *strangers; // connections that have not said who they are
   uint32_t nstrangers;
   bool fault, local; // local: all ranks are on this computer
+  bool why;          // a rank says why it failed
 };
 
 static double now_ms(void) {
@@ -68,6 +69,7 @@ static struct {
   watched w;
   const heddle_run *r;
   pthread_mutex_t lock;
+  _Atomic char answer; // to REPORT_TOLD: FIRST, or LATER
 } self = {.w = {.fd = -1}, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool put_report(const watched *w, uint32_t kind, const heddle_run *r) {
@@ -84,10 +86,22 @@ void watch_tell(const watched *w, report_kind k) {
 }
 
 // Whoever watches is gone or says so: this rank ends too, and leaves no orphan.
+static const char END = 'q', FIRST = 'f', LATER = 'l';
 static bool told_to_end(int fd, double wait_s) {
   struct pollfd p = {.fd = fd, .events = POLLIN};
-  char c;
-  return poll(&p, 1, (int)(wait_s * 1e3)) > 0 && recv(fd, &c, 1, MSG_DONTWAIT) != -1;
+  char c = END;
+  if (poll(&p, 1, (int)(wait_s * 1e3)) <= 0 || recv(fd, &c, 1, MSG_DONTWAIT) == -1) return false;
+  if (c == END) return true;
+  self.answer = c;
+  return false;
+}
+
+bool watch_says_why(const watched *w) {
+  enum { TRIES = 200, PAUSE_NS = 5000000 };
+  if (w->fd < 0) return true;
+  watch_tell(w, REPORT_TOLD);
+  for (int k = 0; k < TRIES && !self.answer; k++) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+  return self.answer != LATER;
 }
 
 static void *report_on(void *arg) {
@@ -250,6 +264,10 @@ static void take(watch *w, watched_rank *r, const report *p, double now) {
   r->pid = (pid_t)p->pid;
   *at = p->where;
   r->told = r->told || p->kind == REPORT_TOLD || p->kind == REPORT_ENDED;
+  if (p->kind == REPORT_TOLD) { // what fails on several ranks is told once
+    send(r->fd, w->why ? &LATER : &FIRST, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    w->why = true;
+  }
   r->terminated = r->terminated || p->kind == REPORT_TERMINATED;
   if (p->kind == REPORT_DONE && !r->done) r->done = true, r->moved_ms = now;
 }
@@ -285,6 +303,8 @@ static void introduce(watch *w, uint32_t k, double now) {
   w->of[p.rank].fd = fd;
   w->of[p.rank].heard_ms = w->of[p.rank].moved_ms = now;
 }
+
+bool watch_knows_why(const watch *w) { return w && (w->why || w->fault); }
 
 static volatile sig_atomic_t told;
 void watch_told(void) { told = 1; }
@@ -357,13 +377,17 @@ static bool all_gone(const watch *w, pid_t parent) {
   return !any && (!missing || getppid() != parent);
 }
 
-// Asks once, then insists.
-static void end_all(watch *w, pid_t launcher, bool insist) {
+// Ranks are asked first: their launcher ends by itself when they have, and one that is told while it does so crashes. Then
+// ranks are killed, at last the launcher.
+typedef enum { ASK, KILL_RANKS, KILL_ALL } ending;
+static void end_all(watch *w, pid_t launcher, ending how) {
   for (uint32_t k = 0; k < w->ranks; k++)
-    if (w->of[k].fd >= 0) send(w->of[k].fd, "q", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-  for (uint32_t k = 0; k < w->ranks && insist && w->local; k++) // what is stopped hears nothing else
+    if (w->of[k].fd >= 0) send(w->of[k].fd, &END, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  for (uint32_t k = 0; k < w->ranks && how >= KILL_RANKS && w->local;
+       k++) // what is stopped hears nothing else
     if (w->of[k].fd >= 0 && w->of[k].joined) kill(w->of[k].pid, SIGKILL);
-  if (launcher > 0) kill(launcher, insist ? SIGKILL : SIGTERM);
+  if (launcher > 0 && how == KILL_RANKS && !w->local) kill(launcher, SIGTERM);
+  if (launcher > 0 && how == KILL_ALL) kill(launcher, SIGKILL);
 }
 
 int watch_ranks(watch *w, pid_t launcher) {
@@ -371,7 +395,8 @@ int watch_ranks(watch *w, pid_t launcher) {
   double last = now_ms(), since = 0;
   const pid_t parent = getppid();
   const int wait_ms = 50;
-  for (bool asked = false, insisted = false;;) {
+  bool asked = false;
+  for (ending how = ASK;;) {
     look(w, wait_ms);
     const double now = now_ms();
     if (now - last > 4 * wait_ms + 500) forgive(w, now - last);
@@ -381,9 +406,9 @@ int watch_ranks(watch *w, pid_t launcher) {
     if (launcher <= 0 && all_gone(w, parent)) break;
     if (told && !asked)
       asked = true, since = now; // the launcher has heard of it, and may have been too young to act
-    if (w->fault && !asked) asked = true, since = now, end_all(w, launcher, false);
-    if (asked && !insisted && now - since > GRACE_MS) insisted = true, end_all(w, launcher, true);
-    if (insisted && launcher <= 0) break;
+    if (w->fault && !asked) asked = true, since = now, end_all(w, launcher, ASK);
+    if (asked && how < KILL_ALL && now - since > GRACE_MS) since = now, end_all(w, launcher, ++how);
+    if (how > ASK && launcher <= 0) break;
   }
   look(w, 0); // what ranks said last
   return status;
@@ -398,6 +423,7 @@ void watch_fork(const cli *x, heddle_program *d, char *address, size_t size) {
   const pid_t child = fork();
   if (!child) {
     setsid(); // a launcher that ends its ranks must not end who tells why
+    heddle_session_clear(x->s);
     watch_ranks(w, 0);
     fputs(heddle_session_messages(x->s), stderr);
     _exit(EXIT_OK);

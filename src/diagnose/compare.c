@@ -14,6 +14,7 @@ typedef struct {
 } span;
 typedef struct {
   u32 file, process, rank;
+  trace_ran ran;
   i64 base_ns, shift_ps; // shift_ps: onto the clock that all share
   slices slice;
   VEC(span) step;
@@ -133,9 +134,10 @@ static bool take_process(comparing *x, const trace *t, u32 file, u32 process) {
                   .rank = said != TRACE_NONE    ? said
                           : t->processes.n == 1 ? job_rank(x->j, file)
                                                 : TRACE_NONE,
+                  .ran = t->processes.v[process].ran,
                   .base_ns = t->processes.v[process].base_ns};
   if (r->rank == TRACE_NONE) r->rank = x->rec.n - 1;
-  if (!x->ran.digest.i) x->ran = t->processes.v[process].ran;
+  if (!x->ran.digest.i) x->ran = r->ran;
   name_lanes(x, r, t);
   for (u32 k = 0; k < t->n; k++) {
     const u32 e = order[k];
@@ -167,6 +169,24 @@ static bool take_files(comparing *x) {
   diag(x->c, E_TRACE, loc_node(x->c, sym_of(x->c, x->j->file[0].path), (sym){0}, (sym){0}),
        "nothing runs on a device here");
   return false;
+}
+
+// What ranks of several runs did has nothing to do with each other: neither times nor waits could be compared.
+static bool check_run(comparing *x) {
+  const recorded *first = &x->rec.v[0];
+  for (u32 k = 1; k < x->rec.n; k++) {
+    const recorded *r = &x->rec.v[k];
+    if ((!r->ran.run.i || !first->ran.run.i || r->ran.run.i == first->ran.run.i) &&
+        (!r->ran.digest.i || !first->ran.digest.i || r->ran.digest.i == first->ran.digest.i))
+      continue;
+    const char *path = x->j->file[r->file].path, *other = x->j->file[first->file].path;
+    diag(x->c, E_TRACE, loc_node(x->c, sym_of(x->c, path), (sym){0}, (sym){0}),
+         "rank %u was recorded in another run than rank %u", r->rank, first->rank);
+    diag_note(x->c, loc_node(x->c, sym_of(x->c, other), (sym){0}, (sym){0}), "rank %u", first->rank);
+    diag_hint(x->c, "record all ranks in one run, into an empty folder: heddle run ... --trace DIR");
+    return false;
+  }
+  return true;
 }
 
 // A rank of the recording must be one of the plan's, and be there once.
@@ -236,6 +256,7 @@ static void set_waits(comparing *x) {
     const match_row *row = &x->m->row.v[k];
     const match_member *v = x->m->member.v + row->first;
     if (row->n < 2) continue;
+    x->out->members = MAX(x->out->members, row->size);
     for (u32 i = 0; i < row->n; i++) {
       const u32 at = hmap_get(&x->by_event, event_hash(v[i].file, v[i].event));
       if (!at) continue;
@@ -499,7 +520,8 @@ static void compare_ranks(comparing *x, const stretch *step) {
   const sim_result *s = x->s;
   const slices *heard = hear_all(x);
   tally y = {.by_key = {0}};
-  o->n = x->rec.n, o->plan_ranks = s->nused, o->ran = x->ran, o->rank = ZNEWN(x->a, compare_rank, o->n);
+  o->n = x->rec.n, o->plan_ranks = s->nused, o->ran = x->ran, o->file = x->j->file[x->rec.v[0].file].path;
+  o->rank = ZNEWN(x->a, compare_rank, o->n);
   o->from_ps[0] = step->from_ps;
   o->step_ps[1] = o->alone ? s->makespan_ps : s->period_ps;
   for (u32 k = 0; k < o->n; k++) {
@@ -541,7 +563,7 @@ bool job_compare_of(job *j, const sim_result *predicted, const char *steps, aren
   comparing x = {.c = j->c, .a = a, .tmp = arena_new(), .j = j, .s = predicted, .steps = steps, .out = out};
   x.m = match_new(j->c, x.tmp);
   stretch step;
-  bool ok = take_files(&x) && check_ranks(&x);
+  bool ok = take_files(&x) && check_ranks(&x) && check_run(&x);
   if (ok) set_clocks(&x), set_waits(&x);
   ok = ok && choose_step(&x, &step);
   if (ok) compare_ranks(&x, &step);

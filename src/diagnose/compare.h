@@ -88,6 +88,8 @@ typedef struct {
   compare_rank *rank;
   u32 plan_ranks;        // of the plan
   trace_ran ran;         // what was recorded
+  const char *file;      // of the first rank
+  u32 members;           // of the largest group that a communication has, as far as files say
   u32 nsteps;            // that were looked at
   u32 step;              // the one that is told, TRACE_NONE: the recording has no steps
   sample steps;          // ps

@@ -129,10 +129,13 @@ static bool place(dataset *d, u32 k, const char *path, const eval_array *x) {
     s->rows = x->s.dim[0], s->stride = x->s.dim[1];
     return true;
   }
-  return fail(d, path, k,
-              arena_printf(d->a, "the array is %s; the model takes samples of %s",
-                           dims_text(d->a, &x->s, NULL),
-                           dims_text(d->a, &want, want.nd && want.dim[0] == d->batch ? "N" : NULL)));
+  fail(d, path, k,
+       arena_printf(d->a, "the array is %s; the model takes samples of %s", dims_text(d->a, &x->s, NULL),
+                    dims_text(d->a, &want, want.nd && want.dim[0] == d->batch ? "N" : NULL)));
+  if (is_token(&want) && main_of(d)->params.v[k].r == ROLE_INPUT)
+    diag_hint(d->c, "[N,%lld], or [N,%lld] where labels are the next tokens of these", (long long)want.dim[1],
+              (long long)want.dim[1] + 1);
+  return false;
 }
 
 static bool open_source(dataset *d, u32 k, const char *path) {
@@ -314,19 +317,27 @@ static i64 sample_at(const dataset *d, i64 number) {
   return d->o.shuffle ? permuted(i, d->samples, hash_u64((u64)epoch + 1, d->o.seed + 1)) : i;
 }
 
-// Negative labels are the model's to judge: some are to be ignored. Those that are the next token are tokens.
+static bool out_of_range(const dataset *d, u32 k, i64 at, i64 v) {
+  const source *s = &d->of[k];
+  const shape want = eval_param_shape(d->p, k);
+  const bool label = main_of(d)->params.v[k].r == ROLE_LABEL;
+  diag(d->c, E_DATA, loc_node(d->c, sym_of(d->c, s->path), sym_of(d->c, name_of(d, k)), (sym){0}),
+       "element %lld is %lld; the model takes %s from 0 to %lld", (long long)at, (long long)v,
+       label && !s->shift ? "labels" : "indices", (long long)s->bound - 1);
+  if (s->shift) diag_note(d->c, (loc){0}, "%s are the next tokens of %s", name_of(d, k), d->of_tokens);
+  if (v >= 0 && s->rows && is_token(&want))
+    diag_hint(d->c, "--vocab %lld, if the tokens are right", (long long)v + 1);
+  return false;
+}
+
+// Labels that do not count may be any number. Those that are the next token are tokens.
 static bool below(const dataset *d, u32 k, const void *from, i64 at, i64 n) {
   const source *s = &d->of[k];
-  const bool negative = main_of(d)->params.v[k].r == ROLE_LABEL && !s->shift;
   for (i64 j = 0; s->bound && j < n; j++) {
     i64 v;
     ker_load_i64(&v, s->t, (const char *)from + (size_t)j * dtype_bytes(s->t), 1);
-    if (v < s->bound && (v >= 0 || negative)) continue;
-    diag(d->c, E_DATA, loc_node(d->c, sym_of(d->c, s->path), sym_of(d->c, name_of(d, k)), (sym){0}),
-         "element %lld is %lld; the model takes indices from 0 to %lld", (long long)(at + j), (long long)v,
-         (long long)s->bound - 1);
-    if (v >= 0 && s->rows) diag_hint(d->c, "--vocab %lld, if the tokens are right", (long long)v + 1);
-    return false;
+    if ((v >= 0 && v < s->bound) || (!s->shift && eval_index_ignored(d->o.uses, k, v))) continue;
+    return out_of_range(d, k, at + j, v);
   }
   return true;
 }

@@ -49,6 +49,8 @@ bool eval_random(const prog *p, u64 seed, eval_array *in, u32 nin, arena *a);
 typedef struct eval_uses eval_uses;
 const eval_uses *eval_uses_of(const prog *p, arena *a);
 i64 eval_index_bound(const eval_uses *u, u32 k); // elements of parameter k must be below; 0: not known
+bool eval_index_ignored(const eval_uses *u, u32 k,
+                        i64 v); // may they be v all the same: a label that does not count?
 bool eval_random_as(const prog *p, const eval_uses *model, u64 seed, eval_array *in, u32 nin, arena *a);
 // As eval_random_as, and states are zero, but for masters: what training begins with. No page of them is touched.
 bool eval_initial(const prog *p, const eval_uses *model, u64 seed, eval_array *in, u32 nin, arena *a);
@@ -153,7 +155,7 @@ typedef struct {
 } eval_recorded;
 typedef struct {
   u64 taken; // steps until now, by which they are numbered: the first one is 1
-  const char *model, *plan, *machine, *digest; // as in trace_ran; NULL: not said
+  const char *model, *plan, *machine, *digest, *run; // as in trace_ran; NULL: not said
 } eval_job;
 // What has been recorded, as a timeline (trace/trace.h): a process, whose number is the rank's, with a lane for every stream of the
 // program and a thread for the steps. Good as long as r, and until the next step. In a. NULL: it was not asked for.

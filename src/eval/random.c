@@ -18,7 +18,9 @@ typedef enum {
 typedef struct {
   use_kind kind;
   bool running; // mean or variance of a batchnorm
-  i64 bound;    // USE_INDEX: indices are below
+  bool ignores; // USE_INDEX: what is `ignored` does not count
+  i64 ignored;
+  i64 bound; // USE_INDEX: indices are below
 } use_info;
 struct eval_uses {
   u32 n;
@@ -101,7 +103,9 @@ static void note_use(tracer *t, func fn, const func_info *f, const instr *i, u32
                      u32 depth) {
   const i64 bound = eval_operand_bound(t->p, f, i, opd);
   if (bound) {
+    const attr *ignored = attr_get(attrs_get(t->p, i->at), A_ignore);
     index_below(u, bound);
+    if (ignored) u->ignores = true, u->ignored = ignored->u.i;
     return;
   }
   switch (i->op) {
@@ -175,6 +179,10 @@ const eval_uses *eval_uses_of(const prog *p, arena *a) {
 
 i64 eval_index_bound(const eval_uses *u, u32 k) {
   return k < u->n && u->of[k].kind == USE_INDEX ? u->of[k].bound : 0;
+}
+
+bool eval_index_ignored(const eval_uses *u, u32 k, i64 v) {
+  return k < u->n && u->of[k].ignores && u->of[k].ignored == v;
 }
 
 static i64 fan_of(const shape *s) {

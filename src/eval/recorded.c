@@ -204,20 +204,25 @@ static const trace_task *tasks_of(const prog *p, arena *a) {
 
 // Of ranks below this one nothing is known.
 static sym said(ctx *c, const char *s) { return s ? sym_of(c, s) : (sym){0}; }
+static const char *collectives_of(const interp *m) {
+  const i64 bytes = m->o.ring_bytes;
+  return !bytes ? "direct" : bytes > 0 ? "ring" : bytes == EVAL_RING_LIBRARY ? "mpi" : "auto";
+}
 static const trace_process *processes_of(const recorder *r, arena *a, const eval_job *of) {
   ctx *c = r->m->c;
   char host[256] = "";
   trace_process *p = ZNEWN(a, trace_process, r->inner.rank + 1);
   if (gethostname(host, sizeof host - 1)) *host = 0;
-  p[r->inner.rank] = (trace_process){
-      .rank = r->inner.rank,
-      .world_size = r->nranks,
-      .pid = getpid(),
-      .host = *host ? sym_of(r->m->c, host) : (sym){0},
-      .device = sym_of(r->m->c, "cpu"),
-      .serial = true,
-      .ran = {said(c, of->model), said(c, of->plan), said(c, of->machine), said(c, of->digest)},
-      .base_ns = r->base_ns};
+  p[r->inner.rank] =
+      (trace_process){.rank = r->inner.rank,
+                      .world_size = r->nranks,
+                      .pid = getpid(),
+                      .host = *host ? sym_of(r->m->c, host) : (sym){0},
+                      .device = sym_of(r->m->c, "cpu"),
+                      .serial = true,
+                      .ran = {said(c, of->model), said(c, of->plan), said(c, of->machine),
+                              said(c, of->digest), said(c, collectives_of(r->m)), said(c, of->run)},
+                      .base_ns = r->base_ns};
   return p;
 }
 

@@ -213,7 +213,9 @@ u32 machine_presets(arena *a, const char *const **names); // of all of these pla
 // none, a line twice, or a kind of device of the machine without any. In the machine's arena `a`.
 bool machine_profile_parse(machine *m, arena *a, sym file, const char *text, size_t n);
 const char *machine_title(arena *a, const machine *m); // its name, and where measured times come from
-u64 machine_profile_hash(const machine *m);            // of all measured times; 0: there are none
+const char *machine_command(arena *a,
+                            const machine *m); // as words behind --machine: "here --profiles events.db"
+u64 machine_profile_hash(const machine *m);    // of all measured times; 0: there are none
 static inline bool machine_is_measured(const machine *m) { return m->profile || m->events || m->predictor; }
 
 // A database of times of events: an SQLite file with one table, `events`, of (key, machine, versions, median_ps, spread,

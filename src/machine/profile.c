@@ -253,6 +253,18 @@ const char *machine_title(arena *a, const machine *m) {
   return m->profile ? arena_printf(a, "%s, times of layers from %s", name, m->profile->file) : name;
 }
 
+static const char *word(arena *a, const char *s) {
+  return arena_printf(a, s[strcspn(s, " '*")] ? "'%s'" : "%s", s);
+}
+const char *machine_command(arena *a, const machine *m) {
+  const char *name = word(a, sym_str(m->c, m->name)), *by = machine_predictor_command(m),
+             *file = m->events    ? m->events->file
+                     : m->profile ? m->profile->file
+                                  : NULL;
+  if (file) name = arena_printf(a, "%s --profiles %s", name, word(a, file));
+  return by ? arena_printf(a, "%s --predictor %s", name, word(a, by)) : name;
+}
+
 u64 machine_profile_hash(const machine *m) {
   u64 h = m->profile ? m->profile->n : 0;
   for (u32 i = 0; m->profile && i < m->profile->n; i++) {

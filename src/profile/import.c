@@ -37,6 +37,9 @@ typedef struct {
   const char *machine; // of the first line
   VEC(row) rows;
   hmap seen;
+  u32 lines, others; // with a machine; of them with another one than is wanted
+  loc other_at;      // the first of these, and its name
+  const char *other;
   u32 line;
   const char *text; // of it
   const json *of[MEMBERS];
@@ -143,15 +146,25 @@ static bool check_key(importing *r, const char *key) {
   return false;
 }
 
-static bool check_machine(importing *r, const char *name) {
-  const char *want = r->m ? sym_str(r->m->c, r->m->name) : r->machine;
+static const char *machine_wanted(const importing *r) {
+  return r->m ? sym_str(r->m->c, r->m->name) : r->machine;
+}
+static void note_machine(importing *r, const char *name) {
   if (!r->machine) r->machine = name;
-  if (!want || !strcmp(name, want)) return true;
-  diag(r->c, E_PROFILE, at_member(r, M_MACHINE),
-       r->m ? "a time of '%s', but the machine is '%s'" : "a time of '%s', but those before are of '%s'",
-       name, want);
+  r->lines++;
+  if (!strcmp(name, machine_wanted(r))) return;
+  if (!r->others++) r->other = name, r->other_at = at_member(r, M_MACHINE);
+}
+
+// Said once of a file: usually all of its lines are of the other machine.
+static bool check_machines(importing *r) {
+  if (!r->others) return true;
+  diag(r->c, E_PROFILE, r->other_at,
+       r->m ? "times of '%s' (%u of %u), but the machine is '%s'"
+            : "times of '%s' (%u of %u), but the first is of '%s'",
+       r->other, r->others, r->lines, machine_wanted(r));
   if (r->m)
-    diag_hint(r->c, "--machine '%s', as the script was exported for", name);
+    diag_hint(r->c, "--machine '%s', as the program that measured was exported for", r->other);
   else
     diag_hint(r->c, "a file has the times of one machine");
   return false;
@@ -202,7 +215,8 @@ static bool read_line(importing *r) {
   if (!j || !take_members(r, j)) return false;
   row x = {.line = r->line, .text = r->text, .versions = r->of[M_VERSIONS]->str, .x.key = r->of[M_KEY]->str};
   if (r->of[M_FAILED]) x.failed = r->of[M_FAILED]->str;
-  if (!check_key(r, x.x.key) || !check_machine(r, r->of[M_MACHINE]->str)) return false;
+  if (!check_key(r, x.x.key)) return false;
+  note_machine(r, r->of[M_MACHINE]->str);
   if ((!x.failed && !(take_figures(r, &x.x) && take_launch(r, &x.launch))) || !once(r, &x)) return false;
   *vec_push(r->a, &r->rows) = x;
   return true;
@@ -220,6 +234,7 @@ static bool read_file(importing *r, const char *text, size_t size) {
     s += n + 1;
     if (r->text[strspn(r->text, " \t\r")]) wrong += !read_line(r);
   }
+  if (!check_machines(r)) return false;
   if (wrong || r->rows.n) return !wrong;
   diag(r->c, E_PROFILE, loc_text(r->c, r->file, 0, 0, NULL), "the file has no times");
   diag_hint(r->c, "heddle export MODEL --plan best.plan --machine M --to profile-pytorch writes the program "

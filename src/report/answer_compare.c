@@ -50,25 +50,37 @@ static void put_step(report *r, arena *a, const job_compare *d, const prediction
   report_fact(r, "lone", NULL, cell_i(CELL_INT, d->lone));
 }
 
+// Predictions take collectives to go around a ring where more than two ranks take part.
+static void tell_collectives(ctx *c, const job_compare *d, loc at) {
+  const char *how = d->ran.collectives.i ? sym_str(c, d->ran.collectives) : "";
+  if (strcmp(how, "mpi") != 0 && (strcmp(how, "direct") != 0 || d->members < 3)) return;
+  diag(c, W_TRACE_OTHER, at,
+       "recorded with --collectives %s, but the prediction takes collectives of more than two ranks to go "
+       "around a ring",
+       how);
+  diag_hint(c, "record with --collectives auto, the default, to compare communication");
+}
+
 static bool tell_other(ctx *c, const job_compare *d, const prediction *p) {
   const trace_ran *ran = &d->ran;
+  const loc at = loc_node(c, sym_of(c, d->file), (sym){0}, (sym){0});
+  tell_collectives(c, d, at);
   if (!ran->digest.i || !p->digest || !strcmp(sym_str(c, ran->digest), p->digest)) return false;
   const char *model = sym_str(c, ran->model), *under = ran->plan.i ? sym_str(c, ran->plan) : "no plan";
   if (!strcmp(model, p->model) && p->plan && !strcmp(under, p->plan))
-    diag(c, W_TRACE_OTHER, (loc){0},
-         "recorded was '%s' under %s with other sizes, another optimizer or another file of that name than "
-         "predicted",
+    diag(c, W_TRACE_OTHER, at,
+         "recorded was '%s' under %s, as predicted, but with other sizes, another optimizer, or another file "
+         "of that name",
          model, under);
   else
-    diag(c, W_TRACE_OTHER, (loc){0}, "recorded was '%s' under %s, predicted is '%s' under %s", model, under,
+    diag(c, W_TRACE_OTHER, at, "recorded was '%s' under %s, predicted is '%s' under %s", model, under,
          p->model, p->plan ? p->plan : "no plan");
   if (ran->machine.i)
-    diag_hint(c,
-              "compare with the model, the sizes and the plan that were run; its communication was chosen "
-              "for --machine '%s'",
-              sym_str(c, ran->machine));
+    diag_hint(
+        c, "compare with the model, the sizes and the plan that were run, and as the run with --machine %s",
+        sym_str(c, ran->machine));
   else
-    diag_hint(c, "compare with the model, the sizes and the plan that were run; of training with --train");
+    diag_hint(c, "compare with the model, the sizes and the plan that were run; for training, with --train");
   return true;
 }
 
@@ -82,9 +94,10 @@ static void put_activity(report *r, ctx *c, arena *a, const job_compare *d, bool
   report_fact(r, "paired", NULL, cell_i(CELL_INT, (i64)d->paired));
   report_fact(r, "instructions_measured", NULL, cell_i(CELL_INT, (i64)d->instructions));
   if (2 * d->paired < d->instructions && !other) {
-    diag(c, W_TRACE_OTHER, (loc){0}, "%llu of the %llu recorded instructions are in the prediction",
-         (unsigned long long)d->paired, (unsigned long long)d->instructions);
-    diag_hint(c, "compare with the model, the plan and the sizes that were run; of training with --train");
+    diag(c, W_TRACE_OTHER, loc_node(c, sym_of(c, d->file), (sym){0}, (sym){0}),
+         "only %llu of the %llu recorded instructions are in the prediction", (unsigned long long)d->paired,
+         (unsigned long long)d->instructions);
+    diag_hint(c, "compare with the model, the sizes and the plan that were run; for training, with --train");
   }
   report_fact(r, "activity", NULL, mean), report_fact(r, "activity_median", NULL, median);
   if (!d->paired) return;

@@ -47,7 +47,7 @@ void cell_print(const cell *x, strbuf *b) {
   switch (x->kind) {
   case CELL_NONE: break;
   case CELL_TEXT:
-  case CELL_NAME: sb_put(b, x->u.s); break;
+  case CELL_NAME: sb_clean(b, x->u.s, strlen(x->u.s), "\t\n"); break;
   case CELL_INT: put_commas(b, x->u.i); break;
   case CELL_COUNT:
     if (x->u.i < 100000)

@@ -78,6 +78,7 @@ const char *process_args(const ctx *c, arena *a, const trace_process *p) {
   if (p->serial) sb_put(&b, ",\"serial\":1");
   put_text(&b, c, "model", p->ran.model), put_text(&b, c, "plan", p->ran.plan);
   put_text(&b, c, "machine", p->ran.machine), put_text(&b, c, "digest", p->ran.digest);
+  put_text(&b, c, "collectives", p->ran.collectives), put_text(&b, c, "run", p->ran.run);
   if (p->placed) sb_fmt(&b, ",\"data\":%u,\"stage\":%u,\"tensor\":%u", p->data, p->stage, p->tensor);
   return sb_str(&b);
 }

@@ -115,13 +115,14 @@ static void take_args(heddle *h, event *e) {
   const struct {
     const char *key;
     sym *to;
-  } texts[] = {{"name", &e->title},       {"host", &e->host},
-               {"node", &e->origin.node}, {"function", &e->origin.func},
-               {"task", &e->origin.task}, {"op", &e->comm.op},
-               {"group", &e->comm.group}, {"members", &e->comm.members},
-               {"type", &e->comm.type},   {"model", &e->ran.model},
-               {"plan", &e->ran.plan},    {"machine", &e->ran.machine},
-               {"digest", &e->ran.digest}};
+  } texts[] = {{"name", &e->title},        {"host", &e->host},
+               {"node", &e->origin.node},  {"function", &e->origin.func},
+               {"task", &e->origin.task},  {"op", &e->comm.op},
+               {"group", &e->comm.group},  {"members", &e->comm.members},
+               {"type", &e->comm.type},    {"model", &e->ran.model},
+               {"plan", &e->ran.plan},     {"machine", &e->ran.machine},
+               {"digest", &e->ran.digest}, {"collectives", &e->ran.collectives},
+               {"run", &e->ran.run}};
   scan_text key;
   if (!scan_object(h->s)) return;
   while (scan_member(h->s, &key)) {

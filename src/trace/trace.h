@@ -37,9 +37,10 @@ enum {
 const char *trace_is_name(trace_is k); // "kernel"
 
 // What was run, as a recording says it: the model as it was named, the plan in one line, the machine whose costs it was made
-// with, and a digest of the model's structure and the plan. 0: not said.
+// with, a digest of the model's structure and the plan, how collectives moved (auto, ring, direct, mpi) and the number of the
+// run, which all of its ranks say. 0: not said.
 typedef struct {
-  sym model, plan, machine, digest;
+  sym model, plan, machine, digest, collectives, run;
 } trace_ran;
 // A process is what has recorded: one clock.
 typedef struct {

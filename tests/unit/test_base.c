@@ -312,6 +312,8 @@ TEST(diag_render_golden) {
   line[304] = 0;
   diag(c, E_JSON, loc_text(c, sym_of(c, "long"), 2, 11, line), "its start");
   diag(c, E_JSON, loc_text(c, sym_of(c, "end"), 2, 99, "short"), "a column past the end");
+  diag(c, E_JSON, loc_text(c, sym_of(c, "bits\xff"), 1, 8, "\xc3\xa9\xc2\x9b\xe4\033\x7f<"),
+       "bytes that are no text");
   CHECK_GOLDEN("base/diag.txt", diag_render(c, ctx_arena(c)));
   ctx_free(c);
 }

@@ -4,6 +4,7 @@
 #include "mailbox.h"
 #include "test.h"
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { STEPS_MOST = 24 };
@@ -641,7 +642,35 @@ TEST(data_are_sequences_and_the_next_tokens) {
   d = dataset_open(p, a, in_folder("count.u16"), &(dataset_opts){.shuffle = false});
   REQUIRE(d && !read_step(d, 0, 0, x));
   CHECK(strstr(diag_render(c, a), "element 5 is 64; the model takes indices from 0 to 63"));
+  REQUIRE(!read_step(d, 1, 0, x));
+  CHECK(strstr(diag_render(c, a), "labels are the next tokens of tokens"));
   dataset_close(d);
+  prog_free(p);
+  arena_free(a), ctx_free(c);
+}
+
+// A label that is no class, above or below; what is ignored is none.
+TEST(labels_are_told_with_their_place) {
+  static const i64 label[3][4] = {{0, -100, 3, 1}, {0, 4, 3, 1}, {0, 1, -1, 1}};
+  static const char *const said[3] = {"", "element 1 is 4; the model takes labels from 0 to 3",
+                                      "element 2 is -1; the model takes labels from 0 to 3"};
+  static const char text[] = "func @main(%w: f32[4,4] weight, %z: i64[4] label) -> (f32) {\n"
+                             "  %l = cross_entropy %w, %z {ignore=-100} : f32\n  return %l\n}\n";
+  ctx *c = ctx_new();
+  arena *a = arena_new();
+  prog *p = ir_parse(c, sym_of(c, "labels"), text, sizeof text - 1);
+  i64 x[4];
+  REQUIRE(p);
+  mkdir(in_folder("labels"), 0777);
+  for (u32 k = 0; k < 3; k++) {
+    put_file("labels/z.i64", label[k], sizeof label[k]);
+    dataset *d = dataset_open(p, a, in_folder("labels"), &(dataset_opts){.shuffle = false});
+    REQUIRE(d);
+    CHECK((read_step(d, 1, 0, x) != NULL) == !k);
+    CHECK(strstr(diag_render(c, a), said[k]) && (!k || strstr(diag_render(c, a), "labels/z.i64: z")));
+    diag_clear(c);
+    dataset_close(d);
+  }
   prog_free(p);
   arena_free(a), ctx_free(c);
 }

@@ -1,6 +1,9 @@
 ## long: .ci/run has it without sanitizers
 ## Parameters, gradients, optimizer states and activations in host memory.
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'recompute=full offload=states' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
+warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are slower on v100-32gb than simulated, as 50257 is not a multiple of 8
+  --> gpt3-1.3b
+  hint: --vocab 50264
 plan            dp=1 tp=1 pp=1 recompute=full offload=states
 time per step   1.830 s
 peak memory     7.49 GiB of 28.8 GiB on rank 0
@@ -9,6 +12,9 @@ place  ranks  computes  communicates    idle  peak memory
 0      h2d       1.254 s  66.8 %
 0      d2h       1.254 s  66.8 %
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'recompute=full offload=params+grads+states+acts prefetch=2' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
+warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are slower on v100-32gb than simulated, as 50257 is not a multiple of 8
+  --> gpt3-1.3b
+  hint: --vocab 50264
 plan            dp=1 tp=1 pp=1 recompute=full offload=params+grads+states+acts prefetch=2
 time per step   2.335 s
 peak memory     4.96 GiB of 28.8 GiB on rank 0
@@ -17,10 +23,16 @@ place  ranks  computes  communicates    idle  peak memory
 0      h2d       2.121 s  89.0 %
 0      d2h       1.679 s  70.4 %
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 1 --strategy 'offload=states' --json | grep -oE '"host[a-z_]*": [^,]*'
+warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are slower on v100-32gb than simulated, as 50257 is not a multiple of 8
+  --> gpt3-1.3b
+  hint: --vocab 50264
 "host_bytes": 15788679168
 "host_usable_bytes": 494780022784
 "host_link_share": 0.8428249166000562
 $ heddle sim gpt3-1.3b --batch 8 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 1 --strategy 'dp=1' --json | grep -oE '"host[a-z_]*": [^,]*'
+warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are slower on v100-32gb than simulated, as 50257 is not a multiple of 8
+  --> gpt3-1.3b
+  hint: --vocab 50264
 error[E0505]: rank 0 needs 38.3 GiB; its device has 28.8 GiB
   --> gpt3-1.3b
   note: 24 values of softmax in @layer.fwd: 6.00 GiB of activations
@@ -35,6 +47,9 @@ error[E0505]: rank 0 needs 38.3 GiB; its device has 28.8 GiB
 "host_link_share": null
 ## Two devices of a DGX-1 share the way to host memory, so states take twice as long as with a way of their own.
 $ heddle sim gpt3-1.3b --batch 8 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices 8 --strategy 'dp=8 zero=3 recompute=full offload=params+grads+states' | grep -E 'plan |time per|peak mem|host mem|h2d|d2h'
+warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are slower on v100-32gb than simulated, as 50257 is not a multiple of 8
+  --> gpt3-1.3b
+  hint: --vocab 50264
 plan            dp=8 tp=1 pp=1 zero=3 recompute=full offload=params+grads+states
 time per step   691.2 ms
 peak memory     529 MiB of 28.8 GiB on rank 0
@@ -136,6 +151,9 @@ func @main on @m[pp=0,dp=0,tp=0](
 }
 ## A search has it where it is asked.
 $ heddle plan gpt3-1.3b --batch 1 --seq 8192 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'mb=1 recompute=none,full coshard=1,16 offload=none,states,acts,states+acts' | sed -n '/time  /,/certificate/p'
+warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are slower on v100-32gb than simulated, as 50257 is not a multiple of 8
+  --> gpt3-1.3b
+  hint: --vocab 50264
     recompute  coshard  offload         time         samples    memory  limited by
  1  full             1  none         2.559 s  1.00x  0.391/s  25.9 GiB  computation 100 %
  2  full             1  acts         2.559 s  1.00x  0.391/s  25.9 GiB  computation 100 %
@@ -223,9 +241,10 @@ error[E0509]: offload: unknown value 'weights'
   hint: offload takes params, grads, states, acts, with + between them, or none
 [2]
 $ heddle sim gpt3-13b --batch 8 --dtype f16 --train --optimizer adam --machine 'dgx-1 hostmem=100GiB' --strategy 'dp=8 zero=1 offload=states' 2>&1 >/dev/null | head -4
-error[E0505]: node 0 needs 144 GiB of host memory for 8 ranks; it has 90.0 GiB
+warning[W0508]: wte of gpt3-13b has an extent of 50257 in f16: its matmuls are slower on v100-32gb than simulated, as 50257 is not a multiple of 8
   --> gpt3-13b
-  hint: offload less, or more of the storage sharded: zero=3 with dp > 1
+  hint: --vocab 50264
+error[E0505]: node 0 needs 144 GiB of host memory for 8 ranks; it has 90.0 GiB
 $ heddle machines 'dgx-1 hostmem=0'
 error[E0602]: hostmem: '0' has no unit; an amount of bytes is needed
   --> --machine:1:15

@@ -1,9 +1,15 @@
 ## Sums of gradients beside the last backward: what two nodes of 8 spend in communication is hidden, in the same memory.
 $ for o in pp pp+dp; do heddle sim gpt2-xl --batch 64 --dtype f16 --train --optimizer adam --machine '2x8 a100 ib=100Gb/s' --strategy "dp=16 mb=2 overlap=$o" | grep -E '^(time|computes|communicates|beside|peak)'; done
+warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2-xl
+  hint: --vocab 50264
 time per step   677.3 ms
 computes        56.9 %
 communicates    43.1 %
 peak memory     33.4 GiB of 72.0 GiB on rank 0
+warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2-xl
+  hint: --vocab 50264
 time per step   570.7 ms
 computes        67.6 %
 communicates    0.0 %
@@ -11,10 +17,16 @@ beside them     51.1 % of the time in communication, all other streams together
 peak memory     33.4 GiB of 72.0 GiB on rank 0
 ## Updated weights are gathered as before; gradients are held until the task ends.
 $ for o in pp pp+dp; do heddle sim gpt2-xl --batch 64 --dtype f16 --train --optimizer adam --machine '2x8 a100 ib=100Gb/s' --strategy "dp=16 mb=1 zero=1 overlap=$o" | grep -E '^(time|computes|communicates|beside|peak)'; done
+warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2-xl
+  hint: --vocab 50264
 time per step   636.8 ms
 computes        48.9 %
 communicates    51.1 %
 peak memory     24.3 GiB of 72.0 GiB on rank 0
+warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2-xl
+  hint: --vocab 50264
 time per step   483.2 ms
 computes        64.4 %
 communicates    34.0 %
@@ -22,11 +34,17 @@ beside them     33.4 % of the time in communication, all other streams together
 peak memory     24.3 GiB of 72.0 GiB on rank 0
 ## A pipeline: what leaves for the stage before does not wait for sums.
 $ for o in pp pp+dp; do heddle sim gpt2-xl --batch 64 --dtype f16 --train --optimizer adam --machine '2x8 a100 ib=10Gb/s' --strategy "dp=8 pp=2 mb=4 v=2 schedule=interleaved overlap=$o places=1/2" | grep -E '^(time|computes|communicates|beside|peak)'; done
+warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2-xl
+  hint: --vocab 50264
 time per step   950.6 ms
 computes        38.5 %
 communicates    16.6 %
 beside them     115.1 % of the time in communication, all other streams together
 peak memory     24.9 GiB of 72.0 GiB on rank 0
+warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2-xl
+  hint: --vocab 50264
 time per step   931.5 ms
 computes        39.3 %
 communicates    15.0 %

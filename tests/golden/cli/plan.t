@@ -267,6 +267,9 @@ impossible   12 such as dp=1 tp=1 pp=4 mb=8 schedule=interlaced overlap=none:
              schedule=3f1b: the model does not pass three times through the same layers
 ## Why not, and what if.
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 pp=4' --what-if
+warning[W0508]: wte of gpt2:layers=4 has an extent of 50257 in f16: its matmuls are slower on v100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2
+  hint: --vocab 50264
 model         gpt2:layers=4
 weights       f16
 dropout       none; with it more activations are kept (docs/commands.md)
@@ -337,6 +340,9 @@ memory limit +25 %  dp=2 tp=4 pp=1                                              
 memory limit +50 %  dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  243 MiB
 twice the devices   none: send over 2 ranks: the machine has no link between its nodes
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --memory-limit 300MB --why 'dp=8 pp=1 zero=0' | sed -n '/^why not/,/^time on/p'
+warning[W0508]: wte of gpt2:layers=4 has an extent of 50257 in f16: its matmuls are slower on v100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2
+  hint: --vocab 50264
 why not    dp=8 pp=1 zero=0
 winner     dp=2 tp=4 pp=1
 asked      dp=8 tp=1 pp=1
@@ -358,6 +364,9 @@ bound    ruled out by its lower bound, 566.1 ms: 265.4 ms of matmuls at every de
 
 time on a rank                winner     asked  difference  of the step
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why pp=8 | sed -n '/^why not/,/^what would/p'
+warning[W0508]: wte of gpt2:layers=4 has an extent of 50257 in f16: its matmuls are slower on v100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2
+  hint: --vocab 50264
 why not     pp=8
 winner      dp=2 tp=4 pp=1
 asked       dp=1 tp=1 pp=8
@@ -366,6 +375,9 @@ impossible  8 pipeline stages, but the model has only 5 blocks and matmuls
 
 what would help         on the path  10 % better
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 sp' | sed -n '/^why not/,/^time on/p'
+warning[W0508]: wte of gpt2:layers=4 has an extent of 50257 in f16: its matmuls are slower on v100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2
+  hint: --vocab 50264
 why not  tp=2 sp=on
 winner   dp=2 tp=4 pp=1
 asked    dp=4 tp=2 pp=1 sp
@@ -376,6 +388,9 @@ space    the search did not try it; --strategy 'sp' would
 
 time on a rank                winner     asked  difference  of the step
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why mb=1 | sed -n '/^why not/,/^what would/p'
+warning[W0508]: wte of gpt2:layers=4 has an extent of 50257 in f16: its matmuls are slower on v100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2
+  hint: --vocab 50264
 why not  mb=1
 winner   dp=2 tp=4 pp=1
 asked    dp=2 tp=4 pp=1
@@ -385,6 +400,9 @@ asked    dp=2 tp=4 pp=1
 what would help         on the path  10 % better
 ## The rows above the step add up to it.
 $ heddle plan gpt2:layers=4 --batch 16 --seq 128 --dtype f16 --train --machine '1x8 v100' --top 2 --why 'tp=2 pp=4' --json | sed -n '/"why_time"/,/\]/p' | sed -nE 's/.*"what": "([^"]*)", "winner_ps": ([0-9]+), "asked_ps": ([0-9]+).*/\1;\2;\3/p' | awk -F';' '$1 == "step" {print s - $2, t - $3; exit} {s += $2; t += $3}'
+warning[W0508]: wte of gpt2:layers=4 has an extent of 50257 in f16: its matmuls are slower on v100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2
+  hint: --vocab 50264
 0 0
 ## What cannot be together is the answer, not a refusal.
 $ heddle plan gpt2:layers=2,hidden=64,heads=4 --batch 8 --seq 16 --train --machine '1x4 v100' --top 1 --strategy zero=1 --why tp=4 | sed -n '/^why not/,/^what would/p'

@@ -174,10 +174,10 @@ error[E0117]: launch_ps must be whole picoseconds, 0 or more and at most 1e12; g
    1 | ..., "median_ps": 2714129, "spread": 0.008766, "count": 42, "source": "measured", "launch_ps": 1.5}
      |                                                                                                ^
 [1]
-## A writer that is killed in its commit leaves the rows of before.
-$ head -n 15 examples/profiles/mlp-torch.jsonl >x; heddle profile --import x -o b.db | grep '^measured'; for k in $(seq 400); do echo '{"key": "relu f32['$k'] -> f32['$k'] on cpu-core", "machine": "1x2 cpu-core", "versions": "torch 1.13.0a0, gloo, threads 1", "median_ps": 1, "spread": 0, "count": 1, "source": "measured"}'; done >y; bash -c 'ulimit -f 20; heddle profile --import y -o b.db; exit 0' 2>/dev/null >&2; test -s b.db-journal && echo stopped; heddle sim mlp-xs:layers=2,hidden=64 --batch 8 --train --strategy dp=2 --machine '1x2 cpu-core' --profiles b.db | grep '^time per'
+## A writer whose commit fails leaves the rows of before.
+$ head -n 15 examples/profiles/mlp-torch.jsonl >x; heddle profile --import x -o b.db | grep '^measured'; for k in $(seq 400); do echo '{"key": "relu f32['$k'] -> f32['$k'] on cpu-core", "machine": "1x2 cpu-core", "versions": "torch 1.13.0a0, gloo, threads 1", "median_ps": 1, "spread": 0, "count": 1, "source": "measured"}'; done >y; bash -c 'ulimit -f 20; heddle profile --import y -o b.db' 2>/dev/null >&2 || echo failed; heddle sim mlp-xs:layers=2,hidden=64 --batch 8 --train --strategy dp=2 --machine '1x2 cpu-core' --profiles b.db | grep '^time per'
 measured      15
-stopped
+failed
 time per step   391.2 us
 ## Pieces of other sizes on other ranks: what one rank launches.
 $ for n in 2 4 8; do m='mlp-xs:layers=2,hidden=32 --batch 8 --train'; s="dp=$((n / 2)) tp=2 tp.shares=3/1"; heddle export $m --strategy "$s" --machine "1x$n cpu-core" --to profile-pytorch | grep -o '^ *Event(["'"'"'][^@]* on cpu-core' | sed "s/^ *Event(.//; s/\"/\\\\\"/g; s/.*/{\"key\": \"&\", \"machine\": \"1x$n cpu-core\", \"versions\": \"v\", \"median_ps\": 1, \"spread\": 0, \"count\": 1, \"source\": \"measured\", \"launch_ps\": 1000000}/" >x; heddle profile $m --strategy "$s" --machine "1x$n cpu-core" --import x -o of$n.db | grep '^launches'; done
@@ -285,18 +285,25 @@ error[E0117]: the key is not written as Heddle writes it: relu f32[04,64] -> f32
   hint: relu f32[4,64] -> f32[4,64] on cpu-core
 [1]
 $ head -n 2 examples/profiles/mlp-torch.jsonl | sed '2s/1x2 cpu-core/1x4 cpu-core/' >x; heddle profile --import x -o none.db
-error[E0117]: a time of '1x4 cpu-core', but those before are of '1x2 cpu-core'
+error[E0117]: times of '1x4 cpu-core' (1 of 2), but the first is of '1x2 cpu-core'
   --> x:2:63
    2 | {"key": "relu f32[4,64] -> f32[4,64] on cpu-core", "machine": "1x4 cpu-core", "versions": "torch...
      |                                                               ^
   hint: a file has the times of one machine
 [1]
 $ head -n 1 examples/profiles/mlp-torch.jsonl >x; heddle profile --import x --machine '1x4 cpu-core' -o none.db
-error[E0117]: a time of '1x2 cpu-core', but the machine is '1x4 cpu-core'
+error[E0117]: times of '1x2 cpu-core' (1 of 1), but the machine is '1x4 cpu-core'
   --> x:1:76
    1 | ...32[64,64] -> f32[4,64] on cpu-core", "machine": "1x2 cpu-core", "versions": "torch 1.13.0a0, glo...
      |                                                    ^
-  hint: --machine '1x2 cpu-core', as the script was exported for
+  hint: --machine '1x2 cpu-core', as the program that measured was exported for
+[1]
+$ heddle profile --import examples/profiles/mlp-torch.jsonl --machine '1x4 cpu-core' -o none.db
+error[E0117]: times of '1x2 cpu-core' (15 of 15), but the machine is '1x4 cpu-core'
+  --> examples/profiles/mlp-torch.jsonl:1:76
+   1 | ...32[64,64] -> f32[4,64] on cpu-core", "machine": "1x2 cpu-core", "versions": "torch 1.13.0a0, glo...
+     |                                                    ^
+  hint: --machine '1x2 cpu-core', as the program that measured was exported for
 [1]
 $ f=examples/profiles/mlp-torch.jsonl; { head -n 2 $f; head -n 1 $f; } >x; heddle profile --import x -o none.db
 error[E0117]: the event is there twice: matmul f32[4,64] f32[64,64] -> f32[4,64] on cpu-core

@@ -101,6 +101,11 @@ $ heddle eval mlp-xs:layers=2,hidden=32 --batch 4 --random 7 -o folder >out; mv 
 error[E0122]: the array is [4,32]; the model takes samples of [N,16]
   --> folder/x.npy: x
 [1]
+$ heddle eval mlp-xs:layers=2,hidden=10 --batch 4 --random 7 -o wide >out; mkdir short; sed 's/<f4/<i4/' wide/*.npy >short/tokens.npy; heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data short
+error[E0122]: the array is [4,10]; the model takes samples of [N,8]
+  --> short/tokens.npy: tokens
+  hint: [N,8], or [N,9] where labels are the next tokens of these
+[1]
 ## weights
 $ heddle eval mlp-xs:layers=2,hidden=32 --batch 4 --random 7 -o answer.safetensors
 name  type  shape   least      mean     most  not finite
@@ -149,6 +154,19 @@ error: the checkpoint is of step 2; nothing is left of --steps 2
 $ (cat tests/training/step-000002.safetensors | head -c 2000; printf x; tail -c +2002 tests/training/step-000002.safetensors) >bad.safetensors; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume bad.safetensors
 error[E0120]: the tensor is not what was written: its checksum differs
   --> bad.safetensors: h.1.w
+[1]
+## A bit of the header has changed: what is no text is shown as numbers.
+$ (head -c 14 tests/training/step-000002.safetensors; printf '\344\033'; tail -c +17 tests/training/step-000002.safetensors) >bit.safetensors; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --resume bit.safetensors
+error[E0103]: byte 0xe4 is not UTF-8
+  --> bit.safetensors:1:7
+   1 | {"__me\xe4\x1bdata__":{"heddle.step":"2","heddle.sample":"0","heddle.seed":"0","heddle.shuffle":"0","h...
+     |       ^
+[1]
+$ sed 's/h\.0\.w/h.\xb0.w/' tests/training/step-000002.safetensors >name.safetensors; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --weights name.safetensors
+error[E0103]: byte 0xb0 is not UTF-8
+  --> name.safetensors:1:195
+   1 | ..."heddle.crc32":"cd8969ae f44cd4e7 891f332d"},"h.\xb0.w":{"dtype":"F32","shape":[16,16],"data_offset...
+     |                                                    ^
 [1]
 ## hosts
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=4 --hostfile nowhere

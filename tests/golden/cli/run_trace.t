@@ -211,10 +211,28 @@ error[E0106]: a message (send) goes from one rank to another: ranks are no copie
 ## A recording says what was run, and another program is told before its figures are read.
 $ mkdir named; for k in 0 1; do sed 's/"serial":1/"serial":1,"model":"mlp-xs:layers=2,hidden=16","plan":"dp=1 tp=1 pp=2 mb=2","digest":"1"/' tests/rare/run/rank$k.json >named/rank$k.json; done; heddle compare mlp-xs:layers=4,hidden=16 --batch 8 --strategy 'dp=2' --machine laptop --from named 2>&1 >out.txt
 warning[W0104]: recorded was 'mlp-xs:layers=2,hidden=16' under dp=1 tp=1 pp=2 mb=2, predicted is 'mlp-xs:layers=4,hidden=16' under dp=2 tp=1 pp=1
-  hint: compare with the model, the sizes and the plan that were run; of training with --train
+  --> named/rank0.json
+  hint: compare with the model, the sizes and the plan that were run; for training, with --train
 $ heddle compare mlp-xs:layers=2,hidden=16 --batch 16 --strategy 'pp=2 mb=2' --machine laptop --from named 2>&1 >out.txt
-warning[W0104]: recorded was 'mlp-xs:layers=2,hidden=16' under dp=1 tp=1 pp=2 mb=2 with other sizes, another optimizer or another file of that name than predicted
-  hint: compare with the model, the sizes and the plan that were run; of training with --train
+warning[W0104]: recorded was 'mlp-xs:layers=2,hidden=16' under dp=1 tp=1 pp=2 mb=2, as predicted, but with other sizes, another optimizer, or another file of that name
+  --> named/rank0.json
+  hint: compare with the model, the sizes and the plan that were run; for training, with --train
+$ for k in 0 1; do sed -i 's/"plan":/"machine":"here --profiles events.db","plan":/' named/rank$k.json; done; heddle compare mlp-xs:layers=2,hidden=16 --batch 16 --strategy 'pp=2 mb=2' --machine laptop --from named 2>&1 >out.txt
+warning[W0104]: recorded was 'mlp-xs:layers=2,hidden=16' under dp=1 tp=1 pp=2 mb=2, as predicted, but with other sizes, another optimizer, or another file of that name
+  --> named/rank0.json
+  hint: compare with the model, the sizes and the plan that were run, and as the run with --machine here --profiles events.db
+## Another way of moving collectives than is predicted; files of two runs.
+$ mkdir mpi; for k in 0 1; do sed 's/"serial":1/"serial":1,"collectives":"mpi","run":"1"/' tests/rare/run/rank$k.json >mpi/rank$k.json; done; heddle compare mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'pp=2 mb=2' --machine laptop --from mpi 2>&1 >out.txt
+warning[W0104]: recorded with --collectives mpi, but the prediction takes collectives of more than two ranks to go around a ring
+  --> mpi/rank0.json
+  hint: record with --collectives auto, the default, to compare communication
+$ sed -i 's/"run":"1"/"run":"2"/' mpi/rank1.json; heddle compare mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'pp=2 mb=2' --machine laptop --from mpi
+error[E0106]: rank 1 was recorded in another run than rank 0
+  --> mpi/rank1.json
+  note: rank 0
+    --> mpi/rank0.json
+  hint: record all ranks in one run, into an empty folder: heddle run ... --trace DIR
+[1]
 ## Names of streams and what computations are for stay in another file.
 $ cat tests/rare/run/rank*.json | grep -o '"cat":"[fbuc][a-z]*"' | sort | uniq -c; grep -o '"thread_name".*"pid":0.*' job.json | grep -o '"name":"[^"]*"'; grep -o '"cat":"[fbuc][a-z]*"' job.json | sort | uniq -c
      78 "cat":"backward"

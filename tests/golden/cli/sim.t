@@ -607,3 +607,17 @@ device  ranks  each gets   share of work  computes  communicates    idle  peak m
 v100        8  32 samples         50.0 %    57.8 %         4.7 %  37.4 %     12.5 GiB  28.8 GiB
 $ for s in "mb=4" "mb=4 recompute=full" "pp=4 mb=4 layers=equal" "pp=4 mb=4 layers=equal recompute=full"; do heddle sim gpt2:layers=8 --batch 8 --train --machine '1x4 a100' --strategy "$s" --json | sed -n 's/^  "time_ps": //p'; done | tr -d ',' | paste -sd ' ' | awk '{printf "%.1f ms for (K + P - 1) of the %.1f ms that a stage computes again\n", ($4 - $3) / 1e9, ($2 - $1) / 16e9}'
 47.1 ms for (K + P - 1) of the 6.7 ms that a stage computes again
+## A vocabulary that tensor cores take badly; nothing is said where they are not used.
+$ heddle sim gpt2:layers=1 --batch 2 --dtype bf16 --machine '1x1 h100' 2>&1 >out.txt
+warning[W0508]: wte of gpt2:layers=1 has an extent of 50257 in bf16: its matmuls are slower on h100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2
+  hint: --vocab 50264
+$ heddle sim gpt2:layers=1 --batch 2 --dtype bf16 --train --strategy dp=2 --machine '1x2 h100' 2>&1 >out.txt
+warning[W0508]: wte of gpt2:layers=1 has an extent of 50257 in bf16: its matmuls are slower on h100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2
+  hint: --vocab 50264
+$ heddle plan gpt2:layers=1 --batch 2 --dtype f16 --train --machine '1x2 v100' -o best.plan 2>&1 >out.txt
+warning[W0508]: wte of gpt2:layers=1 has an extent of 50257 in f16: its matmuls are slower on v100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2
+  hint: --vocab 50264
+$ heddle sim gpt2:layers=1 --batch 2 --dtype bf16 --vocab 50264 --machine '1x1 h100' 2>&1 >out.txt; heddle sim gpt2:layers=1 --batch 2 --machine '1x1 h100' 2>&1 >out.txt; heddle sim gpt2:layers=1 --batch 2 --dtype f16 --machine '1x1 p100' 2>&1 >out.txt

@@ -1577,3 +1577,7 @@ error[E0501]: momentum = 1.5 is not in the range from 0 to below 1
    5 | train: {optimizer: momentum, lr: 0.01, momentum: 1.50000000000000002, beta1: 0, beta2: 0, eps: 0...
      |        ^
 [1]
+## A limit on the size of files.
+$ (ulimit -f 1; heddle import gpt2:layers=1 -o large.heddle)
+error[E0102]: cannot write 'large.heddle': File too large
+[1]
