@@ -208,7 +208,8 @@ static bool read_part(unsigned *k, unsigned *n) {
 
 int main(int argc, char **argv) {
   int count[3] = {0}; // passed, failed, skipped
-  unsigned part, parts, file = 0;
+  unsigned part, parts;
+  volatile unsigned file = 0; // setjmp is in the loop
   if (!read_part(&part, &parts)) return fputs("PART is not K/N\n", stderr), 2;
   setvbuf(stdout, NULL, _IOLBF, 0);
   signal(SIGABRT, on_abort);

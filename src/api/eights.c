@@ -3,7 +3,8 @@
 #include "api/internal.h"
 #include "machine/machine.h"
 
-enum { EIGHT = 8, SMALL = 1 << 20, PART = 20 }; // a weight that matters: so many elements, and one in PART of the model's
+// A weight matters that has so many elements, and one in PART of the model's.
+enum { EIGHT = 8, SMALL = 1 << 20, PART = 20 };
 
 // Has the device tensor cores for the type?
 static bool has_cores(const device_kind *d, dtype t) {

@@ -43,10 +43,8 @@ enum { RED_ZONE = 0 };
 #endif
 
 enum { ALIGN = 16, BLOCK_MIN = 64 << 10, LARGE_PAGE = 2 << 20 };
-#ifdef ASAN
-enum {
-  BLOCK_MAX = BLOCK_MIN
-}; // larger ones are mapped anew each time there: a test of searches took twice as long
+#ifdef ASAN // maps larger ones anew each time: a test of searches took twice as long
+enum { BLOCK_MAX = BLOCK_MIN };
 #else
 enum { BLOCK_MAX = 8 << 20 };
 #endif

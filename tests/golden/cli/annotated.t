@@ -455,6 +455,9 @@ plan       default: replicate(2) 5/3
 verdict    equal: the plan computes what the model computes, at the extents given above
 ## Devices of one kind have nearly equal parts of a batch that they do not divide.
 $ echo 'heddle-annotate: 1\ndefault: {replicate: all}' > a.yaml; heddle sim bert-large --batch 64 --train --dtype f16 --machine "1x6 v100" --annotate a.yaml | grep -E "^plan|per step"; heddle sim bert-large --batch 4 --train --machine "1x6 v100" --annotate a.yaml
+warning[W0508]: word of bert-large has an extent of 30522 in f16: its matmuls are slower on v100 than simulated, as 30522 is not a multiple of 8
+  --> bert-large
+  hint: --vocab 30528
 plan            default: replicate(6) 11/11/11/11/10/10
 time per step   228.9 ms
 error[E0502]: batch 4 is not divisible by 6 (6 devices of `default`)

@@ -1,6 +1,9 @@
 ## long: .ci/run has it without sanitizers
 ## Weights that the host updates: 2 bytes of each parameter go down and come up, and the host has 14; with updates on the device 12 go each way (offload.t).
 $ heddle sim gpt3-1.3b --batch 4 --seq 1024 --dtype f16 --train --optimizer adam --machine 'dgx-2' --devices 1 --strategy 'recompute=full offload=states update=host' | grep -E 'plan |time per|peak mem|host mem|^0 |^host |what would|adam'
+warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are slower on v100 than simulated, as 50257 is not a multiple of 8
+  --> gpt3-1.3b
+  hint: --vocab 50264
 plan            dp=1 tp=1 pp=1 recompute=full offload=states update=host
 time per step   2.135 s
 peak memory     4.38 GiB of 28.8 GiB on rank 0
@@ -13,6 +16,9 @@ place  ranks  computes  communicates    idle  peak memory
 0        2.45 GiB        0 B        0 B     1.16 GiB    785 MiB            0 B  4.38 GiB
 what would help         on the path  10 % better
 $ heddle sim gpt3-1.3b --batch 16 --seq 1024 --dtype f16 --train --optimizer adam --machine 'dgx-2' --devices 16 --strategy 'dp=16 zero=2 recompute=full offload=grads+states update=host' | grep -E 'plan |time per|peak mem|host mem|^0-15 '
+warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are slower on v100 than simulated, as 50257 is not a multiple of 8
+  --> gpt3-1.3b
+  hint: --vocab 50264
 plan            dp=16 tp=1 pp=1 zero=2 recompute=full offload=grads+states update=host
 time per step   403.1 ms
 peak memory     2.93 GiB of 28.8 GiB on rank 0
@@ -59,10 +65,16 @@ error[E0501]: the host updates weights whose states lie there: `update: host` go
 [1]
 ## A search has both where it is asked. Eight devices of a node share the host's memory; one has it alone.
 $ for n in '1 dp=1' '8 dp=8 zero=2'; do set -- $n; heddle plan gpt3-1.3b --batch 8 --seq 1024 --dtype f16 --train --optimizer adam --machine dgx-1 --devices $1 --strategy "$2 $3 tp=1 pp=1 mb=1 recompute=full offload=grads+states update=*" | sed -n '/time  /,/^$/p'; done
+warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are slower on v100-32gb than simulated, as 50257 is not a multiple of 8
+  --> gpt3-1.3b
+  hint: --vocab 50264
    recompute  offload       update     time         samples    memory  limited by
 1  full       grads+states  host    1.752 s  1.00x  4.567/s  6.30 GiB  waiting 31 %
 2  full       grads+states  device  4.126 s  2.36x  1.939/s  6.30 GiB  waiting 70 %
 
+warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are slower on v100-32gb than simulated, as 50257 is not a multiple of 8
+  --> gpt3-1.3b
+  hint: --vocab 50264
    dp  ZeRO  recompute  offload       update      time         samples    memory  limited by
 1   8     2  full       grads+states  device  563.0 ms  1.00x  14.21/s  2.93 GiB  waiting 57 %
 2   8     2  full       grads+states  host    698.2 ms  1.24x  11.46/s  2.93 GiB  waiting 66 %

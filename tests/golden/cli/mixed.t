@@ -279,12 +279,21 @@ error[E0901]: dp.shares adds up to 1048577; at most 1048576 are possible
      |      ^
 [1]
 $ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=auto" | sed -n "2p;9p"
+warning[W0508]: word of bert-large has an extent of 30522 in f16: its matmuls are slower on v100 than simulated, as 30522 is not a multiple of 8
+  --> bert-large
+  hint: --vocab 30528
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1 dp.shares=9/9/23/23
 time per step   183.7 ms
 $ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=2/1" | sed -n "2p;9p"
+warning[W0508]: word of bert-large has an extent of 30522 in f16: its matmuls are slower on v100 than simulated, as 30522 is not a multiple of 8
+  --> bert-large
+  hint: --vocab 30528
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=2/1
 time per step   261.0 ms
 $ heddle sim bert-large --batch 256 --seq 128 --train --dtype f16 --machine "1x2 v100 + 1x2 a100 + 1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=auto" | sed -n "2p;9p"
+warning[W0508]: word of bert-large has an extent of 30522 in f16: its matmuls are slower on v100 than simulated, as 30522 is not a multiple of 8
+  --> bert-large
+  hint: --vocab 30528
 plan            dp=2 tp=2 pp=2 mb=4 tp.stages=4/2 tp.shares=3/3/5/5
 time per step   477.0 ms
 $ heddle sim llama2-7b --dtype f16 --batch 64 --train --strategy "pp=2 dp=2 tp=2 mb=32 zero=1 layers=16/16 places=2/1" --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" | sed -n "2p;6p;8p;17p"
@@ -736,18 +745,27 @@ error[E0509]: replicas=2x2+1x1 has 5 ranks, with dp, tp and pp 1; there are 4 de
 [2]
 ## Limits, kinds and bounds are of the ranks that the plans lie on, not of the first ones of the machine.
 $ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 4 --strategy "skip=4 dp=4" --top 2 --threads 1 | grep "memory limit\|^1\|^2\|needs\|too large\|100  "
+warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2-xl
+  hint: --vocab 50264
 memory limit  72.0 GiB
 1   4     1     4  281.0 ms  1.00x  42.71/s  19.6 GiB  computation 86 %
 2   4     0     4  285.1 ms  1.01x  42.09/s  23.9 GiB  computation 90 %
              computes 86.5 % of the time, communicates 13.5 %, idles 0.0 %; MFU 36.1 %; needs 19.6 GiB of 72.0 GiB
 certificate  24 plans: 2 fit, 0 too large, 22 too slow, 0 impossible, 0 equal to another;
 $ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 6 --strategy "skip=2 dp=6" --top 1 --threads 1 | grep "00  \|ranks\|without waits"
+warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2-xl
+  hint: --vocab 50264
 ranks         6
 device  ranks  each gets       share of work  computes  communicates    idle  peak memory    usable  gain of one more, at most
 p100        2  1 sample               16.7 %    62.2 %        37.8 %   0.0 %     8.95 GiB  14.4 GiB                      2.5 %
 a100        4  2 to 3 samples         83.3 %    14.4 %        37.6 %  48.0 %     19.1 GiB  72.0 GiB                     23.8 %
 without waits  245.7 ms, if no device ever waited for another one: the winner takes 5.83 times that
 $ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a100 ib=100Gb/s" --devices 4 --strategy "skip=4 dp=4" --what-if --top 1 --threads 1 | sed -n '/^what if/,$p'
+warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2-xl
+  hint: --vocab 50264
 what if             best plan                         time  faster    memory
 as it is            dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  19.6 GiB
 memory limit +25 %  dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  19.6 GiB
@@ -762,6 +780,9 @@ $ heddle sim gpt2-xl --dtype f16 --batch 16 --train --machine "1x4 a100 + 1x4 p1
   "usable_bytes": 15461253120,
   "fits": false,
 $ heddle plan gpt2-xl --dtype f16 --batch 16 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8 mb=1 recompute=none zero=3 dp.shares=equal skip=0" --why "zero=0" --threads 1 | sed -n '/^why not/,/^space/p'
+warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2-xl
+  hint: --vocab 50264
 why not    zero=0
 winner     dp=8 tp=1 pp=1 zero=3
 asked      dp=8 tp=1 pp=1
@@ -782,6 +803,9 @@ error[E0509]: no plan of this search has skip=1
 [2]
 ## A kind that is left out has a speed all the same.
 $ heddle plan gpt2:layers=2 --batch 24 --seq 128 --dtype f16 --train --machine '1x4 a100 + 1x1 h100 ib=1Gb/s' | sed -n '/^device/,$p'
+warning[W0508]: wte of gpt2:layers=2 has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2
+  hint: --vocab 50264
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
 a100        4  24 samples        100.0 %    86.4 %        13.6 %  0.0 %      448 MiB  72.0 GiB                     12.5 %
 h100        1  nothing             0.0 %                                         0 B  72.0 GiB
@@ -813,6 +837,9 @@ time per step   12.19 s
 layers          24/24
 time per step   14.88 s
 $ heddle sim gpt3-xl --batch 16 --train --dtype f16 --machine "1x1 v100 + 1x1 t4 eth=50Gb/s" --strategy "pp=2 mb=16 layers=auto coshard=8" | grep -E "^(layers|time per step)"
+warning[W0508]: wte of gpt3-xl has an extent of 50257 in f16: its matmuls are slower on v100 than simulated, as 50257 is not a multiple of 8
+  --> gpt3-xl
+  hint: --vocab 50264
 layers          18/6
 time per step   6.374 s
 ## Layers are cut where little is sent, if links are slow: by computation alone 2/11 took 970 ms.
@@ -885,6 +912,9 @@ auto resolved  dp=5 tp=1 pp=1 dp.shares=7/7/6/6/6
 certificate    72 plans: 13 fit, 0 too large, 32 too slow, 18 impossible, 9 equal to another;
 impossible     18 such as dp=1 tp=5 pp=1:
 $ heddle plan bert-large --batch 64 --train --dtype f16 --machine "1x6 v100 + 1x2 p100 ib=10Gb/s" --strategy "recompute=none" --threads 1 | grep -E '^ 1|^winner|^auto|^certificate|left out'
+warning[W0508]: word of bert-large has an extent of 30522 in f16: its matmuls are slower on v100 than simulated, as 30522 is not a multiple of 8
+  --> bert-large
+  hint: --vocab 30528
  1   6   1   1     1  auto       227.0 ms  1.00x  281.9/s  8.35 GiB  computation 89 %
 winner         dp=6 tp=1 pp=1 zero=1 dp.shares=auto
 auto resolved  dp=6 tp=1 pp=1 zero=1 dp.shares=11x4/10/10
@@ -896,6 +926,9 @@ error[E0506]: no plan can run: all 36 are impossible
   hint: choose a batch that is a multiple of 5, or dp.shares=7/7/6/6/6
 [1]
 $ heddle sim bert-large --batch 64 --train --dtype f16 --machine "1x6 v100" --strategy "dp=6 mb=2 dp.shares=auto" | grep -E "^plan|per step"
+warning[W0508]: word of bert-large has an extent of 30522 in f16: its matmuls are slower on v100 than simulated, as 30522 is not a multiple of 8
+  --> bert-large
+  hint: --vocab 30528
 plan            dp=6 tp=1 pp=1 mb=2 dp.shares=6/6/5x4
 time per step   272.8 ms
 $ heddle sim gpt2 --batch 32 --train --machine "1x3 v100" --strategy "dp=3 dp.shares=whale" | grep -E "^plan|per step"

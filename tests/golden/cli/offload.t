@@ -241,10 +241,9 @@ error[E0509]: offload: unknown value 'weights'
   hint: offload takes params, grads, states, acts, with + between them, or none
 [2]
 $ heddle sim gpt3-13b --batch 8 --dtype f16 --train --optimizer adam --machine 'dgx-1 hostmem=100GiB' --strategy 'dp=8 zero=1 offload=states' 2>&1 >/dev/null | head -4
-warning[W0508]: wte of gpt3-13b has an extent of 50257 in f16: its matmuls are slower on v100-32gb than simulated, as 50257 is not a multiple of 8
-  --> gpt3-13b
-  hint: --vocab 50264
 error[E0505]: node 0 needs 144 GiB of host memory for 8 ranks; it has 90.0 GiB
+  --> gpt3-13b
+  hint: offload less, or more of the storage sharded: zero=3 with dp > 1
 $ heddle machines 'dgx-1 hostmem=0'
 error[E0602]: hostmem: '0' has no unit; an amount of bytes is needed
   --> --machine:1:15

@@ -1517,6 +1517,9 @@ warning[W0101]: tables=whole changes nothing: the plan is the same without it
    1 | tp=2 tables=whole recompute=selective
      |      ^
 $ heddle sim gpt2:layers=2 --train --dtype f16 --batch 8 --machine "2 v100" --strategy "dp=2 zero=1 grads=f32" 2>&1 >/dev/null
+warning[W0508]: wte of gpt2:layers=2 has an extent of 50257 in f16: its matmuls are slower on v100 than simulated, as 50257 is not a multiple of 8
+  --> gpt2
+  hint: --vocab 50264
 $ heddle plan mlp-xs:layers=4,hidden=64 --batch 8 --train --machine laptop --strategy 'zero=0,3' --why dp=1 | sed -n '/^why not/,$p'
 why not  dp=1
 winner   dp=1 tp=4 pp=1
