@@ -229,8 +229,8 @@ TEST(dataset_refuses_what_the_model_cannot_look_up) {
     CHECK(!reads(&b, AT, 400, own) && said(&b, "at.npy: at"));
     CHECK(!reads(&b, AT, -100, own) && said(&b, "element 2 is -100; the model takes indices from 0 to 399"));
   }
-  // Labels of their own may be negative: some models leave out those that are -100.
-  CHECK(reads(&b, LABELS, -100, true));
+  // Labels of their own may be negative only where the model leaves those out; this one looks them up.
+  CHECK(!reads(&b, LABELS, -100, true) && said(&b, "is -100; the model takes labels from 0 to 399"));
   CHECK(!reads(&b, LABELS, 400, true) && said(&b, "element 7 is 400"));
   close_bed(&b);
 }

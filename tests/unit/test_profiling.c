@@ -83,7 +83,7 @@ TEST(profiling_takes_who_waits_least) {
                  .e = {.op = OP_all_gather, .t = DT_F32, .size = 1200},
                  .byte_ns = {1, 30, 20, 40}};
   CHECK_CLOSE(measured(&k)->median, 800 * 20, 0); // process 0 takes no part
-  CHECK(k.out.spread == 0 && k.out.count == 2 * 8);
+  CHECK(k.out.spread == 0 && k.out.count == 2 * 4);
   k.byte_ns[3] = 10;
   CHECK_CLOSE(measured(&k)->median, 800 * 10, 0);
   k.n = 2; // processes 3 and 1
@@ -128,7 +128,7 @@ TEST(profiling_repeats_until_it_is_known) {
   CHECK_MSG(known.count > 3 * 8 && known.spread > 0, "%u", known.count);
   CHECK(known.spread / sqrt(known.count) < 0.05);
   k.off_ns = 1e6;
-  CHECK_EQ_I64(measured(&k)->count, 2 * 8);
+  CHECK_EQ_I64(measured(&k)->count, 2 * 4);
 }
 
 // ---- computation ---------------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ TEST(profiling_scales_from_eight_members) {
   REQUIRE(session(&k, c, &row) == 1);
   const double eight = 3072 * 7 / 8 * 3;
   CHECK_EQ_I64(row->ps, (i64)(eight * (11. / 12) / (7. / 8) * 1e3 + 0.5));
-  CHECK(row->source == EVENT_SCALED && row->spread == 0 && row->count == 2 * 8);
+  CHECK(row->source == EVENT_SCALED && row->spread == 0 && row->count == 2 * 4);
   CHECK(k.report.nscaled == 1 && !k.report.nmeasured && !k.report.nleft);
   ctx_free(c);
 }

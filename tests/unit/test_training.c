@@ -609,9 +609,10 @@ static i64 *read_step(dataset *d, u32 param, i64 first, i64 *to) {
 TEST(data_are_sequences_and_the_next_tokens) {
   ctx *c = ctx_new();
   arena *a = arena_new();
-  static const char text[] =
-      "func @main(%tokens: i64[2,4], %labels: i64[2,4] label, %w: f32[64,8] weight) -> (f32[2,4,8]) {\n"
-      "  %x = gather %w, %tokens {axis=0} : f32[2,4,8]\n  return %x\n}\n";
+  static const char text[] = "func @main(%tokens: i64[2,4], %labels: i64[2,4] label, %w: f32[64,8] weight) "
+                             "-> (f32[2,4,8], f32[2,4,8]) {\n"
+                             "  %x = gather %w, %tokens {axis=0} : f32[2,4,8]\n"
+                             "  %y = gather %w, %labels {axis=0} : f32[2,4,8]\n  return %x, %y\n}\n";
   prog *p = ir_parse(c, sym_of(c, "tokens"), text, sizeof text - 1);
   u16 t[40];
   i64 x[8], y[8];
@@ -654,8 +655,8 @@ TEST(labels_are_told_with_their_place) {
   static const i64 label[3][4] = {{0, -100, 3, 1}, {0, 4, 3, 1}, {0, 1, -1, 1}};
   static const char *const said[3] = {"", "element 1 is 4; the model takes labels from 0 to 3",
                                       "element 2 is -1; the model takes labels from 0 to 3"};
-  static const char text[] = "func @main(%w: f32[4,4] weight, %z: i64[4] label) -> (f32) {\n"
-                             "  %l = cross_entropy %w, %z {ignore=-100} : f32\n  return %l\n}\n";
+  static const char text[] = "func @main(%w: f32[4,4] weight, %z: i64[4] label) -> (f32[]) {\n"
+                             "  %l = cross_entropy %w, %z {ignore=-100, reduce=\"mean\"}\n  return %l\n}\n";
   ctx *c = ctx_new();
   arena *a = arena_new();
   prog *p = ir_parse(c, sym_of(c, "labels"), text, sizeof text - 1);
