@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { WARM = 1, LEAST = 3 };
+enum { WARM = 1, LEAST = 5 };
 static const u64 LONG_NS = 800000000;
 static const double PART = 0.01; // of the step, as well as what is wanted of it is to be known
 

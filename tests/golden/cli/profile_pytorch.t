@@ -179,6 +179,11 @@ $ head -n 15 examples/profiles/mlp-torch.jsonl >x; heddle profile --import x -o 
 measured      15
 failed
 time per step   391.2 us
+## A writer that is killed in its commit leaves a journal: what it wrote is taken back. (Python writes a table of its own.)
+$ python3 -c 'import os, sqlite3; d = sqlite3.connect("b.db", isolation_level=None); d.execute("PRAGMA cache_size=1"); d.execute("BEGIN"); d.execute("CREATE TABLE x(t)"); [d.execute("INSERT INTO x VALUES(zeroblob(5000))") for k in range(50)]; os.kill(os.getpid(), 9)' 2>/dev/null >&2 || ls b.db-journal; heddle sim mlp-xs:layers=2,hidden=64 --batch 8 --train --strategy dp=2 --machine '1x2 cpu-core' --profiles b.db | grep '^time per'; ls b.db*
+b.db-journal
+time per step   391.2 us
+b.db
 ## Pieces of other sizes on other ranks: what one rank launches.
 $ for n in 2 4 8; do m='mlp-xs:layers=2,hidden=32 --batch 8 --train'; s="dp=$((n / 2)) tp=2 tp.shares=3/1"; heddle export $m --strategy "$s" --machine "1x$n cpu-core" --to profile-pytorch | grep -o '^ *Event(["'"'"'][^@]* on cpu-core' | sed "s/^ *Event(.//; s/\"/\\\\\"/g; s/.*/{\"key\": \"&\", \"machine\": \"1x$n cpu-core\", \"versions\": \"v\", \"median_ps\": 1, \"spread\": 0, \"count\": 1, \"source\": \"measured\", \"launch_ps\": 1000000}/" >x; heddle profile $m --strategy "$s" --machine "1x$n cpu-core" --import x -o of$n.db | grep '^launches'; done
 launches a step  20.00 us
