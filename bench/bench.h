@@ -27,6 +27,14 @@ static inline double bench_ms(void) {
 }
 
 // The work is the same every time; what a run takes more than the fastest is the machine's.
+static inline int bench_ascending(const void *x, const void *y) {
+  const double a = *(const double *)x, b = *(const double *)y;
+  return (a > b) - (a < b);
+}
+static inline double bench_median(double *v, u32 n) { // sorts them
+  qsort(v, n, sizeof *v, bench_ascending);
+  return (v[(n - 1) / 2] + v[n / 2]) / 2;
+}
 static inline double bench_fastest(const double *v, u32 n) {
   double least = v[0];
   for (u32 k = 1; k < n; k++) least = fmin(least, v[k]);

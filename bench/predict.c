@@ -54,10 +54,6 @@ typedef struct {
   double ms[3], activity[2][ROUNDS]; // predicted by measured events, by the machine alone; run. 0: not known
 } found;
 
-static double middle(const double v[ROUNDS]) {
-  _Static_assert(ROUNDS == 3, "the one between the others");
-  return fmax(fmin(v[0], v[1]), fmin(fmax(v[0], v[1]), v[2]));
-}
 static void keep_least(double *x, double y) { *x = *x > 0 ? MIN(*x, y) : y; }
 
 // Events are measured into a database of their own, and the plan is run and recorded.
@@ -97,7 +93,7 @@ static u32 try_plans(const tried *plan, u32 plans, double of[3][MOST], double er
       continue;
     }
     for (u32 i = 0; i < 3; i++) of[i][n] = ms[i];
-    for (u32 i = 0; i < 2; i++) own[i] = middle(x[k].activity[i]);
+    for (u32 i = 0; i < 2; i++) own[i] = bench_median(x[k].activity[i], ROUNDS);
     for (u32 i = 0; i < 2; i++) error[i] += fabs(ms[i] / ms[2] - 1) * 100, activity[i] += own[i];
     n++;
     printf("%-78s %-24s %6.2f ms %6.2f ms %+6.1f%% %6.2f ms %+6.1f%% %7.1f%% %6.1f%%\n", plan[k].model,

@@ -70,7 +70,7 @@ static double eval_ms(const char *model, i64 batch, i64 seq, bool wide) {
   }
   arena_free(a);
   ctx_free(c);
-  return bench_fastest(ms, (u32)runs);
+  return bench_median(ms, (u32)runs);
 }
 
 static long long weights_of(const char *model, i64 batch, i64 seq) {

@@ -4,6 +4,7 @@
 # Prints milliseconds a step, and those of its processors: medians without the first; then the loss of the first step and the
 # number of weights, all of the first process. Exit status 77: there is no PyTorch.
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -121,7 +122,7 @@ def train(rank, words, ranks, meet):
         times.append((time.perf_counter() - start) * 1e3)
         cpu.append((time.process_time() - busy) * 1e3)
         first = loss.item() if first is None else first
-    median = lambda t: sorted(t[1:] or t)[len(t[1:] or t) // 2]
+    median = lambda t: statistics.median(t[1:] or t)
     if rank == 0:
         print(f"{median(times):.2f} {median(cpu):.2f} {first:.4f} {weights}")
 

@@ -1,6 +1,7 @@
 // eights.c - extents of 16-bit matmuls that tensor cores take badly, told once of a model. Not what they cost: the cost model
 // does not know.
 #include "api/internal.h"
+#include "front/front.h"
 #include "machine/machine.h"
 
 // A weight matters that has so many elements, and one in PART of the model's.
@@ -52,7 +53,7 @@ static void tell(const heddle_program *p, const device_kind *d, sym name, const 
        "%s of %s has an extent of %lld in %s: its matmuls are slower on %s than simulated, as %lld is not a "
        "multiple of 8",
        sym_str(c, name), p->name, (long long)odd, dtype_name(s->t), sym_str(c, d->name), (long long)odd);
-  if (is_vocabulary(p, odd, a))
+  if (front_kind_of(p->name) == FRONT_FAMILY && is_vocabulary(p, odd, a))
     diag_hint(c, "--vocab %lld", (long long)next);
   else
     diag_hint(c, "the next multiple is %lld", (long long)next);
@@ -67,6 +68,7 @@ static i64 weight_elems(const prog *p, const func_info *f, u32 param) {
 void program_tell_eights(heddle_program *p, const machine *m) {
   const func_info *f = func_get(p->p, p->p->main);
   i64 all = 0;
+  if (machine_is_measured(m)) return;
   for (u32 k = 0; k < f->nparams; k++) all += weight_elems(p->p, f, k);
   for (u32 k = 0; k < f->nparams && !p->told_eights; k++) {
     const type_info *t = val_type(p->p, f, k + 1);

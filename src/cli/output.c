@@ -20,6 +20,7 @@ typedef struct {
   char line[LINE], paragraph[PARAGRAPH], held[PARAGRAPH];
   size_t nline, nparagraph, nheld;
   bool inside; // a paragraph
+  bool other;  // ... that is not known: it passes until its end
 } channel;
 static channel out = {.from = -1}, err = {.from = -1};
 bool output_lost;
@@ -28,6 +29,10 @@ static bool write_all(int to, const char *text, size_t n) {
   while (n) {
     const ssize_t k = write(to, text, n);
     if (k < 0 && errno == EINTR) continue;
+    if (k < 0 && errno == EAGAIN) { // a terminal that somebody else does not wait for
+      poll(&(struct pollfd){.fd = to, .events = POLLOUT}, 1, -1);
+      continue;
+    }
     if (k <= 0) return false;
     text += k, n -= (size_t)k;
   }
@@ -66,7 +71,8 @@ static bool is_known(const char *line) {
   return false;
 }
 static bool is_known_alone(const char *line) {
-  return is_like(line, "[*] * more process* sent help message help-mpi-api.txt / mpi-abort") ||
+  return is_like(line, "[*] [[*],*] ORTE_ERROR_LOG: * in file * at line *") ||
+         is_like(line, "[*] * more process* sent help message help-mpi-api.txt / mpi-abort") ||
          is_like(line,
                  "[*] Set MCA parameter \"orte_base_help_aggregate\" to 0 to see all help / error messages");
 }
@@ -90,8 +96,11 @@ static void take_line(channel *c) {
   char text[LINE];
   snprintf(text, sizeof text, "%.*s", (int)c->nline - 1, c->line);
   const bool rule = is_rule(text), fits = c->nparagraph + c->nline <= sizeof c->paragraph;
-  if (c->inside && (!fits || !(rule || is_known(text)))) let_go(c);
-  if (c->inside || rule) {
+  if (c->inside && (!fits || !(rule || is_known(text)))) let_go(c), c->other = true;
+  if (c->other) {
+    write_all(c->to, c->line, c->nline);
+    c->other = !rule;
+  } else if (c->inside || rule) {
     memcpy(c->paragraph + c->nparagraph, c->line, c->nline), c->nparagraph += c->nline;
     if (c->inside && rule) hold(c, c->paragraph, c->nparagraph), c->nparagraph = 0;
     c->inside = !(c->inside && rule);
@@ -104,6 +113,7 @@ static void take_line(channel *c) {
 }
 
 static void let_all_go(channel *c) { // nothing has come for some time
+  c->other |= c->inside;
   let_go(c);
   write_all(c->to, c->line, c->nline);
   c->nline = 0;

@@ -25,7 +25,8 @@ struct dataset {
   dataset_opts o;
   const char *path;
   u32 n;
-  source *of; // by parameter
+  source *of;           // by parameter
+  const eval_uses *own; // of p: a plan counts all labels, whatever its model leaves out
   i64 samples, batch;
   i64 spare; // 1: labels are the next token
   const char *of_tokens;
@@ -257,7 +258,8 @@ dataset *dataset_open(const prog *p, arena *a, const char *path, const dataset_o
   dataset *d = NEW(a, dataset);
   *d = (dataset){.p = p, .c = p->c, .a = a, .o = *o, .path = path, .n = func_get(p, p->main)->nparams};
   d->of = ZNEWN(a, source, d->n + 1);
-  if (!d->o.uses) d->o.uses = eval_uses_of(p, a);
+  d->own = eval_uses_of(p, a);
+  if (!d->o.uses) d->o.uses = d->own;
   for (u32 k = 0; k < d->n && !d->batch; k++) {
     const shape s = eval_param_shape(p, k);
     if (is_data(d, k) && s.nd) d->batch = s.dim[0];
@@ -336,7 +338,7 @@ static bool below(const dataset *d, u32 k, const void *from, i64 at, i64 n) {
   for (i64 j = 0; s->bound && j < n; j++) {
     i64 v;
     ker_load_i64(&v, s->t, (const char *)from + (size_t)j * dtype_bytes(s->t), 1);
-    if ((v >= 0 && v < s->bound) || (!s->shift && eval_index_ignored(d->o.uses, k, v))) continue;
+    if ((v >= 0 && v < s->bound) || (!s->shift && eval_index_ignored(d->own, k, v))) continue;
     return out_of_range(d, k, at + j, v);
   }
   return true;

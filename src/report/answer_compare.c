@@ -50,14 +50,14 @@ static void put_step(report *r, arena *a, const job_compare *d, const prediction
   report_fact(r, "lone", NULL, cell_i(CELL_INT, d->lone));
 }
 
-// Predictions take collectives to go around a ring where more than two ranks take part.
+// Predictions take collectives to go around a ring where more than two ranks take part, else from each to the other.
 static void tell_collectives(ctx *c, const job_compare *d, loc at) {
   const char *how = d->ran.collectives.i ? sym_str(c, d->ran.collectives) : "";
-  if (strcmp(how, "mpi") != 0 && (strcmp(how, "direct") != 0 || d->members < 3)) return;
+  const bool ring = d->members > 2;
+  if (d->members < 2 || (strcmp(how, "mpi") != 0 && (strcmp(how, "direct") != 0 || !ring))) return;
   diag(c, W_TRACE_OTHER, at,
-       "recorded with --collectives %s, but the prediction takes collectives of more than two ranks to go "
-       "around a ring",
-       how);
+       "recorded with --collectives %s, but the prediction takes collectives of %s to go %s", how,
+       ring ? "more than two ranks" : "two ranks", ring ? "around a ring" : "from each to the other");
   diag_hint(c, "record with --collectives auto, the default, to compare communication");
 }
 

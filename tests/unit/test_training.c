@@ -672,7 +672,17 @@ TEST(labels_are_told_with_their_place) {
     diag_clear(c);
     dataset_close(d);
   }
-  prog_free(p);
+  // A plan counts all labels: what its program does not leave out is none, whatever the model does.
+  static const char counted[] = "func @main(%w: f32[4,4] weight, %z: i64[4] label) -> (f32[]) {\n"
+                                "  %l = cross_entropy %w, %z {reduce=\"mean\"}\n  return %l\n}\n";
+  prog *all = ir_parse(c, sym_of(c, "counted"), counted, sizeof counted - 1);
+  put_file("labels/z.i64", label[0], sizeof label[0]);
+  dataset *d =
+      all ? dataset_open(all, a, in_folder("labels"), &(dataset_opts){.uses = eval_uses_of(p, a)}) : NULL;
+  REQUIRE(d);
+  CHECK(!read_step(d, 1, 0, x) && strstr(diag_render(c, a), "element 1 is -100"));
+  dataset_close(d);
+  prog_free(all), prog_free(p);
   arena_free(a), ctx_free(c);
 }
 

@@ -181,6 +181,19 @@ $ SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 heddle run mlp-xs:layers=2,hidden=16 --b
 error: srun has started 2 tasks that do not know each other: it gave them no PMI
   hint: srun --mpi=pmix (`srun --mpi=list` shows what there is), or the command without srun
 [1]
+## What a launcher says is told: at once what is not known, what Open MPI says of every failed job where nobody else says why.
+$ r=$(printf '%070d' 0 | tr 0 -); printf '#!/bin/sh\nprintf "%%s\\n" %s "something else" %s %s "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD" "with errorcode 1." %s "[h:1] [[1,0],0] ORTE_ERROR_LOG: Out of resource in file x.c at line 3" last >&2\nexit 1\n' $r $r $r $r >fake; chmod +x fake; heddle run mlp-xs --batch 8 --strategy dp=2 --steps 1 --launcher ./fake
+----------------------------------------------------------------------
+something else
+----------------------------------------------------------------------
+last
+----------------------------------------------------------------------
+MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD
+with errorcode 1.
+----------------------------------------------------------------------
+[h:1] [[1,0],0] ORTE_ERROR_LOG: Out of resource in file x.c at line 3
+error: the job has ended before its last step
+[1]
 ## What starts ranks itself is no rank of another launcher.
 $ OMPI_COMM_WORLD_SIZE=2 heddle compare mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --machine laptop
 error[E0801]: `heddle compare` starts its ranks itself: not under mpirun or srun
