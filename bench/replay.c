@@ -92,9 +92,9 @@ int main(void) {
                         true});
   arena_free(a);
   ctx_free(c);
-  if (!add_recorded("dp=2"))
+  if (!answer("run mlp-xs --batch 4 --strategy dp=2 --steps 1 --json"))
     puts("skipped: replay of recordings: there is no MPI");
-  else if (!add_recorded("dp=2 overlap=dp") || !add_recorded("dp=2 sync=ps"))
+  else if (!add_recorded("dp=2") || !add_recorded("dp=2 overlap=dp") || !add_recorded("dp=2 sync=ps"))
     return 1;
   return bench_end();
 }

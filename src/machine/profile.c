@@ -253,15 +253,21 @@ const char *machine_title(arena *a, const machine *m) {
   return m->profile ? arena_printf(a, "%s, times of layers from %s", name, m->profile->file) : name;
 }
 
+// As a shell reads it.
 static const char *word(arena *a, const char *s) {
-  return arena_printf(a, s[strcspn(s, " '*")] ? "'%s'" : "%s", s);
+  static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:=,+@%-";
+  strbuf b = {.a = a};
+  if (*s && !s[strspn(s, plain)]) return arena_strdup(a, s);
+  sb_char(&b, '\'');
+  for (; *s; s++) *s == '\'' ? sb_put(&b, "'\\''") : sb_char(&b, *s);
+  sb_char(&b, '\'');
+  return sb_str(&b);
 }
 const char *machine_command(arena *a, const machine *m) {
   const char *name = word(a, sym_str(m->c, m->name)), *by = machine_predictor_command(m),
-             *file = m->events    ? m->events->file
-                     : m->profile ? m->profile->file
-                                  : NULL;
-  if (file) name = arena_printf(a, "%s --profiles %s", name, word(a, file));
+             *file[] = {m->events ? m->events->file : NULL, m->profile ? m->profile->file : NULL};
+  for (u32 k = 0; k < COUNT_OF(file); k++)
+    if (file[k]) name = arena_printf(a, "%s --profiles %s", name, word(a, file[k]));
   return by ? arena_printf(a, "%s --predictor %s", name, word(a, by)) : name;
 }
 

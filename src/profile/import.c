@@ -160,9 +160,9 @@ static void note_machine(importing *r, const char *name) {
 static bool check_machines(importing *r) {
   if (!r->others) return true;
   diag(r->c, E_PROFILE, r->other_at,
-       r->m ? "times of '%s' (%u of %u), but the machine is '%s'"
-            : "times of '%s' (%u of %u), but the first is of '%s'",
-       r->other, r->others, r->lines, machine_wanted(r));
+       r->m ? "%u of %u times are not of the machine, '%s'; the first of them is of '%s'"
+            : "%u of %u times are not of the machine of the first, '%s'; the first of them is of '%s'",
+       r->others, r->lines, machine_wanted(r), r->other);
   if (r->m)
     diag_hint(r->c, "--machine '%s', as the program that measured was exported for", r->other);
   else

@@ -290,21 +290,21 @@ error[E0117]: the key is not written as Heddle writes it: relu f32[04,64] -> f32
   hint: relu f32[4,64] -> f32[4,64] on cpu-core
 [1]
 $ head -n 2 examples/profiles/mlp-torch.jsonl | sed '2s/1x2 cpu-core/1x4 cpu-core/' >x; heddle profile --import x -o none.db
-error[E0117]: times of '1x4 cpu-core' (1 of 2), but the first is of '1x2 cpu-core'
+error[E0117]: 1 of 2 times are not of the machine of the first, '1x2 cpu-core'; the first of them is of '1x4 cpu-core'
   --> x:2:63
    2 | {"key": "relu f32[4,64] -> f32[4,64] on cpu-core", "machine": "1x4 cpu-core", "versions": "torch...
      |                                                               ^
   hint: a file has the times of one machine
 [1]
 $ head -n 1 examples/profiles/mlp-torch.jsonl >x; heddle profile --import x --machine '1x4 cpu-core' -o none.db
-error[E0117]: times of '1x2 cpu-core' (1 of 1), but the machine is '1x4 cpu-core'
+error[E0117]: 1 of 1 times are not of the machine, '1x4 cpu-core'; the first of them is of '1x2 cpu-core'
   --> x:1:76
    1 | ...32[64,64] -> f32[4,64] on cpu-core", "machine": "1x2 cpu-core", "versions": "torch 1.13.0a0, glo...
      |                                                    ^
   hint: --machine '1x2 cpu-core', as the program that measured was exported for
 [1]
 $ heddle profile --import examples/profiles/mlp-torch.jsonl --machine '1x4 cpu-core' -o none.db
-error[E0117]: times of '1x2 cpu-core' (15 of 15), but the machine is '1x4 cpu-core'
+error[E0117]: 15 of 15 times are not of the machine, '1x4 cpu-core'; the first of them is of '1x2 cpu-core'
   --> examples/profiles/mlp-torch.jsonl:1:76
    1 | ...32[64,64] -> f32[4,64] on cpu-core", "machine": "1x2 cpu-core", "versions": "torch 1.13.0a0, glo...
      |                                                    ^
