@@ -1,5 +1,6 @@
 // training.c - what a run begins with, reads and leaves, behind heddle.h: weights, data, checkpoints.
 #include "api/internal.h"
+#include "front/front.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -51,7 +52,10 @@ static void data_fini(object *o) {
 }
 
 static heddle_data *open_data(heddle_program *p, const char *path, const heddle_data_options *o) {
-  dataset_opts opts = {.shuffle = o->shuffle, .seed = o->seed, .uses = p->uses};
+  dataset_opts opts = {.shuffle = o->shuffle,
+                       .seed = o->seed,
+                       .uses = p->uses,
+                       .vocab = front_kind_of(p->name) == FRONT_FAMILY};
   if (o->type && !(opts.raw = dtype_find(o->type, strlen(o->type)))) {
     diag(p->p->c, E_USAGE, (loc){0}, "'%s' is no type of tokens", o->type);
     diag_hint(p->p->c, "u8, u16, u32, i32 or i64");

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -88,7 +89,10 @@ void ends_catch(pid_t child) {
   static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction a = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO};
   sigemptyset(&a.sa_mask);
-  for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) sigaction(ends[k], &a, NULL);
+  for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+    struct sigaction before; // what nohup or a shell ignores is ignored
+    if (!sigaction(ends[k], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(ends[k], &a, NULL);
+  }
 }
 bool ends_came(void) { return end_came; }
 void ends_repeat(void) {
@@ -197,6 +201,18 @@ bool is_lone_task(void) {
   return true;
 }
 
+// Where its files cannot be as large Open MPI's daemons wait for ever for ranks that have ended.
+static bool files_may_be_large(void) {
+  enum { SHARED = 5 << 20 }; // of what processes of a node share: 4 MiB and a little
+  struct rlimit most;
+  if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur >= SHARED) return true;
+  fprintf(stderr,
+          "error: files may have %llu KiB at most (ulimit -f): ranks of Open MPI share files of 4 MiB\n"
+          "  hint: ulimit -f unlimited\n",
+          (unsigned long long)most.rlim_cur >> 10);
+  return false;
+}
+
 static int start_and_wait(const cli *x, uint32_t ranks, watch *w) {
   words line = {0};
   int status = -1;
@@ -219,6 +235,7 @@ static const char *by_signal(int status) {
 }
 
 bool launch_unwatched(const cli *x, uint32_t ranks) {
+  if (!files_may_be_large()) return false;
   const int status = start_and_wait(x, ranks, NULL), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   if (status >= 0 && (!code || code == NO_LAUNCHER)) return !code;
   fprintf(stderr, "error: the job has ended before its end%s\n", by_signal(status));
@@ -232,6 +249,7 @@ static bool is_of_job(const cli *x, const char *path, time_t began) {
 }
 
 bool launch(cli *x, heddle_program *d) {
+  if (!files_may_be_large()) return false;
   const time_t began = time(NULL);
   watch *w = watch_open(x, d, x->run_hostfile || x->launcher);
   const int status = start_and_wait(x, heddle_program_ranks(d), w);

@@ -14,7 +14,7 @@
 enum { PARAGRAPH = 8192, LINE = 1024, RULE = 70 }; // bytes; dashes of a line around paragraphs
 typedef struct {
   int from, to;
-  volatile sig_atomic_t over; // the launcher has ended: what is in the pipe is all
+  _Atomic bool over; // the launcher has ended: what is in the pipe is all
   pthread_t thread;
   // of standard error:
   char line[LINE], paragraph[PARAGRAPH], held[PARAGRAPH];

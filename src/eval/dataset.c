@@ -327,7 +327,7 @@ static bool out_of_range(const dataset *d, u32 k, i64 at, i64 v) {
        "element %lld is %lld; the model takes %s from 0 to %lld", (long long)at, (long long)v,
        label && !s->shift ? "labels" : "indices", (long long)s->bound - 1);
   if (s->shift) diag_note(d->c, (loc){0}, "%s are the next tokens of %s", name_of(d, k), d->of_tokens);
-  if (v >= 0 && s->rows && is_token(&want))
+  if (v >= 0 && v < 1 << 24 && s->rows && is_token(&want) && d->o.vocab)
     diag_hint(d->c, "--vocab %lld, if the tokens are right", (long long)v + 1);
   return false;
 }

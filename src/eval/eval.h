@@ -181,6 +181,7 @@ typedef struct {
   bool shuffle;
   u64 seed;
   const eval_uses *uses; // of the model; NULL: the program's own
+  bool vocab;            // its vocabulary can be said: --vocab
 } dataset_opts;
 typedef struct dataset dataset;
 dataset *dataset_open(const prog *p, arena *a, const char *path,

@@ -320,6 +320,7 @@ static bool is_for(const writing *x, const char *where) {
   const char *said = in_row((opcode)x->i->op, where, n), *want = where + n + 1;
   const attr *a = attr_get(x->at, attr_find(where, n));
   if (a && a->kind == AK_INT) return a->u.i == strtol(want, NULL, 10);
+  if (a && a->kind == AK_FLOAT) return a->u.f == strtod(want, NULL);
   if (a && a->kind == AK_STR) return !strcmp(sym_str(x->s->w->c, a->u.s), want);
   return said && *said == '=' && !strncmp(said + 1, want, strlen(want)) &&
          strchr(" |", said[1 + strlen(want)]);

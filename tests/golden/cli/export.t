@@ -301,6 +301,10 @@ def update_2(ln_f_g, ln_f_b, d_ln_f_g, d_ln_f_b, ln_f_g_m, ln_f_b_m, ln_f_g_v, l
     ln_f_g, ln_f_g_m, ln_f_g_v = adam(ln_f_g, d_ln_f_g, ln_f_g_m, ln_f_g_v, 0.001, 0.9, 0.999, 1e-08, 0.0)
     ln_f_b, ln_f_b_m, ln_f_b_v = adam(ln_f_b, d_ln_f_b, ln_f_b_m, ln_f_b_v, 0.001, 0.9, 0.999, 1e-08, 0.0)
     return ln_f_g, ln_f_b, ln_f_g_m, ln_f_b_m, ln_f_g_v, ln_f_b_v
+## An attribute that is a number with a fraction chooses its row: the slope of LeakyReLU is in its gradient.
+$ for a in 0 0.1; do echo "func @main(%x: f32[4,8], %w: f32[8,8] weight) -> (f32[4,8]) { %h = matmul %x, %w : f32[4,8] %r = relu_dx %h, %x {alpha=$a} : f32[4,8] return %r }" | sed 's/ { %h/ {\n  %h/; s/ %r = /\n  %r = /; s/ return/\n  return/; s/ }$/\n}/' >leaky.heddle; heddle export leaky.heddle --strategy dp=1 --to pytorch | grep 'd_relu ='; done
+    d_relu = torch.ops.aten.threshold_backward(product, x, 0)
+    d_relu = torch.where(x > 0, product, product * 0.1)
 ## Arrays with which a run of the same seed starts.
 $ heddle export mlp-xs:layers=2,hidden=8 --batch 4 --train --strategy dp=2 --arrays first -o train.py; ls first; head -2 train.py
 h.0.w.npy
