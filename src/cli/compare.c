@@ -1,7 +1,6 @@
 // compare.c - heddle compare MODEL: runs a plan and holds what was recorded against the simulation of the same plan.
 // What is said of them is the question `compare` of `heddle trace`.
 #include "cli/run.h"
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,16 +12,6 @@ static bool make_folder(char *dir, size_t size) {
   if (mkdtemp(dir)) return true;
   fprintf(stderr, "error: %s: the folder cannot be made: %s\n  hint: --trace DIR\n", dir, strerror(errno));
   return false;
-}
-static void remove_folder(const char *dir) {
-  char path[4600];
-  DIR *d = opendir(dir);
-  for (struct dirent *e; d && (e = readdir(d));) {
-    snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-    if (e->d_name[0] != '.') unlink(path);
-  }
-  if (d) closedir(d);
-  rmdir(dir);
 }
 
 // The ranks are this same command, told where to record.
@@ -76,7 +65,7 @@ bool cmd_compare(cli *x) {
   if (!dir) ends_catch(0);
   if (!dir && !make_folder(folder, sizeof folder)) return false;
   const bool ok = run_recorded(x, d, dir ? dir : folder) && compare(x, d, m, dir ? dir : folder);
-  if (!dir) remove_folder(folder);
+  if (!dir) folder_remove(folder);
   ends_repeat();
   return ok;
 }

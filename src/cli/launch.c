@@ -64,15 +64,18 @@ static bool share_in_folder(const cli *x) {
   for (int k = 0; k < 2; k++) setenv(shared_words[k], shared, 1);
   return true;
 }
-static void remove_shared(void) {
-  char path[sizeof shared + 1 + NAME_MAX];
-  DIR *d = opendir(shared);
+void folder_remove(const char *dir) {
+  char path[4600];
+  DIR *d = opendir(dir);
   for (struct dirent *e; d && (e = readdir(d));) {
-    snprintf(path, sizeof path, "%s/%s", shared, e->d_name);
+    snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
     if (e->d_name[0] != '.') unlink(path);
   }
   if (d) closedir(d);
-  rmdir(shared);
+  rmdir(dir);
+}
+static void remove_shared(void) {
+  folder_remove(shared);
   for (int k = 0; k < 2; k++) unsetenv(shared_words[k]);
 }
 

@@ -45,6 +45,7 @@ bool slots_suffice(const cli *x, uint32_t ranks); // of --hostfile; false: said
 bool launch(cli *x, heddle_program *d);
 bool launch_unwatched(const cli *x, uint32_t ranks); // so many, for as long as they take
 // From here on SIGINT, SIGTERM and SIGHUP end the child, if there is one, and not this process, which has to tidy up.
+void folder_remove(const char *dir); // with the files in it
 void ends_catch(pid_t child);
 bool ends_came(void);
 void ends_repeat(void); // ends this process, if one came
