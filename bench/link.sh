@@ -7,11 +7,11 @@ shift
 trap 'ip netns del $a 2>/dev/null; ip netns del $b 2>/dev/null; rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM
 
-# NAMESPACE DEVICE ADDRESS
+# NAMESPACE DEVICE ADDRESS. A smaller bucket has packets cut by the processor; of a larger one more passes at once after a pause.
 attach() {
   ip link set "$2" netns "$1" && ip -n "$1" addr add "$3/24" dev "$2" && ip -n "$1" link set "$2" up &&
     ip -n "$1" link set lo up &&
-    ip netns exec "$1" tc qdisc replace dev "$2" root tbf rate "${mbit}mbit" burst 256kb latency 200ms
+    ip netns exec "$1" tc qdisc replace dev "$2" root tbf rate "${mbit}mbit" burst 70kb latency 200ms
 }
 ip netns add $a && ip netns add $b && ip link add hd$$a type veth peer name hd$$b &&
   attach $a hd$$a 10.78.0.1 && attach $b hd$$b 10.78.0.2 || exit 1
