@@ -14,7 +14,7 @@
 enum { STAGES_KEPT = SETS_TOGETHER, LINES_KEPT = 256, ENDINGS_KEPT = 512 };
 enum { OPEN_MOST = 64 }; // passes that wait for others
 // Of lines that are kept: by all threads, and by one. Few are asked for again, and fresh memory is slow.
-static const size_t LINES_BYTES = (size_t)384 << 20, LINES_BYTES_EACH = (size_t)64 << 20;
+static const size_t LINES_BYTES = (size_t)384 << 20, LINES_BYTES_EACH = (size_t)32 << 20;
 
 typedef struct {
   const u32 *v;
@@ -43,17 +43,26 @@ typedef struct {
     i64 busy_ps;          // of the busiest rank
   } sending[SENDINGS];    // the same with sends on other streams
 } known_stages;
-typedef struct {
+typedef struct { // what tasks and their order depend on
   choice_value schedule;
   u64 key; // of the schedule, which a file has at the time
   bool rendezvous;
   sched_shape shape;
-  arena *a;
+  plan_graph graph;
+} order_of;
+typedef struct {
+  order_of of;
+  arena *a; // NULL: empty
   u64 used;
   u32 waiting; // points, for a pass over it
-  plan_graph graph;
   const sim_line *line;
 } known_line;
+typedef struct { // stages of other forms have other lines of it
+  order_of of;
+  arena *a; // NULL: there is none
+  u32 n;
+  const sim_order *v;
+} known_order;
 // Points that wait for a pass over one line, with sends on the same streams, of stages with as many rank classes.
 typedef struct {
   known_line *line;
@@ -78,6 +87,7 @@ struct known {
   known_stages stages[STAGES_KEPT];
   together open[OPEN_MOST];
   known_line *latest; // NULL: none
+  known_order order;  // the latest
   known_line line[LINES_KEPT];
   known_ending ending[ENDINGS_KEPT];
 };
@@ -147,6 +157,7 @@ void known_free(known *k) {
   for (u32 i = 0; i < STAGES_KEPT; i++) forget(&k->stages[i]);
   for (u32 i = 0; i < LINES_KEPT; i++) arena_free(k->line[i].a);
   for (u32 i = 0; i < ENDINGS_KEPT; i++) arena_free(k->ending[i].a);
+  arena_free(k->order.a);
 }
 
 // ---- stages -------------------------------------------------------------------------------------------
@@ -386,45 +397,55 @@ static u64 order_key(const plan *pn) {
   return h;
 }
 
-typedef struct { // what a line depends on
-  choice_value schedule;
-  u64 key;
-  const plan *pn;
-  const plan_graph *graph;
-  const sim_stages *st;
-} line_asked;
-
-static bool is_asked(const known_line *l, const line_asked *x) {
-  return l->a && l->key == x->key && choice_same(l->schedule, x->schedule) &&
-         l->rendezvous == x->pn->rendezvous && sched_shape_same(&l->shape, &x->pn->made.shape) &&
-         same_graph(&l->graph, x->graph) && sim_line_fits(l->line, x->st);
+static bool same_order(const order_of *x, const order_of *y) {
+  return x->key == y->key && choice_same(x->schedule, y->schedule) && x->rendezvous == y->rendezvous &&
+         sched_shape_same(&x->shape, &y->shape) && same_graph(&x->graph, &y->graph);
 }
 
-static known_line *find_line(known *k, const line_asked *x) {
-  if (k->latest && is_asked(k->latest, x)) return k->latest;
+static order_of copy_order(arena *a, const order_of *x) {
+  order_of y = *x;
+  y.graph = copy_graph(a, &x->graph);
+  return y;
+}
+
+static bool is_line(const known_line *l, const order_of *of, const sim_stages *st) {
+  return l->a && same_order(&l->of, of) && sim_line_fits(l->line, st);
+}
+
+static known_line *find_line(known *k, const order_of *of, const sim_stages *st) {
+  if (k->latest && is_line(k->latest, of, st)) return k->latest;
   for (u32 i = 0; i < LINES_KEPT; i++)
-    if (is_asked(&k->line[i], x)) return &k->line[i];
+    if (is_line(&k->line[i], of, st)) return &k->line[i];
+  return NULL;
+}
+
+// NULL and diagnostics: there is none.
+static const known_order *make_order(worker *w, const plan *pn, const order_of *of) {
+  known_order *x = &w->stages->order;
+  if (x->a && same_order(&x->of, of)) return x;
+  arena_free(x->a);
+  x->a = arena_new(), x->of = copy_order(x->a, of);
+  if (plan_line(w->c, x->a, pn, &of->graph, &x->n, &x->v)) return x;
+  arena_free(x->a);
+  x->a = NULL;
   return NULL;
 }
 
 static known_line *line_of(const search *s, worker *w, const search_point *p, const plan *pn,
-                           const plan_graph *g, const sim_stages *of) {
+                           const plan_graph *g, const sim_stages *st) {
   known *k = w->stages;
-  const line_asked asked = {search_value(p, CHOICE_schedule), order_key(pn), pn, g, of};
-  known_line *l = find_line(k, &asked);
+  const order_of of = {.schedule = search_value(p, CHOICE_schedule),
+                       .key = order_key(pn),
+                       .rendezvous = pn->rendezvous,
+                       .shape = pn->made.shape,
+                       .graph = *g};
+  known_line *l = find_line(k, &of, st);
+  const known_order *order = l ? NULL : make_order(w, pn, &of);
+  if (!l && !order) return NULL;
   if (!l) {
     l = line_slot(s, k);
-    *l = (known_line){.schedule = asked.schedule,
-                      .key = asked.key,
-                      .rendezvous = pn->rendezvous,
-                      .shape = pn->made.shape,
-                      .a = arena_new()};
-    l->graph = copy_graph(l->a, g);
-    u32 n;
-    const sim_order *order;
-    arena *tmp = arena_new();
-    if (plan_line(w->c, tmp, pn, g, &n, &order)) l->line = sim_line_new(l->a, of, order, n);
-    arena_free(tmp);
+    l->a = arena_new(), l->of = copy_order(l->a, &of);
+    l->line = sim_line_new(l->a, st, order->v, order->n);
     if (!l->line) {
       forget_line(s, k, l);
       return NULL;

@@ -446,7 +446,8 @@ i64 sim_stages_busiest(const sim_stages *st, arena *tmp);
 // A line of n steps, in which every task comes after what it needs, compiled for stages of that form: places,
 // stages, links and whether these have streams, microbatches, what a stage's I leaves for its W. In `a`. NULL: places
 // are apart, and a backward of a stage that has them in two parts runs whole; or two stages on one place read the same buffer
-// in their weight parts, and another one frees it than in the probe. No line tells what that takes.
+// in their weight parts, and another one frees it than in the probe; or there are more than 16,000 stages. No line tells
+// what that takes.
 typedef struct sim_line sim_line;
 const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *order, u32 n);
 bool sim_line_fits(const sim_line *l, const sim_stages *st); // are they of that form?
