@@ -42,6 +42,8 @@ typedef struct {
     const sim_stages *st; // NULL: likewise
     i64 busy_ps;          // of the busiest rank
   } sending[SENDINGS];    // the same with sends on other streams
+  sim_totals
+      *totals[2]; // of passes, with all sends on the compute stream and on others; NULL: there was none
 } known_stages;
 typedef struct { // what tasks and their order depend on
   choice_value schedule;
@@ -52,10 +54,11 @@ typedef struct { // what tasks and their order depend on
 } order_of;
 typedef struct {
   order_of of;
-  arena *a; // NULL: empty
+  arena *a; // written again by the next line; NULL: there was none yet
+  arena_mark_t begin;
   u64 used;
-  u32 waiting; // points, for a pass over it
-  const sim_line *line;
+  u32 waiting;          // points, for a pass over it
+  const sim_line *line; // NULL: empty
 } known_line;
 typedef struct { // stages of other forms have other lines of it
   order_of of;
@@ -71,6 +74,7 @@ typedef struct {
   search_point *p[SIM_LANES];
   known_stages *of[SIM_LANES];
   const sim_stages *st[SIM_LANES];
+  sim_totals *totals[SIM_LANES];
 } together;
 typedef struct { // what comes after the tasks of stages
   arena *a;      // NULL: empty
@@ -107,7 +111,7 @@ static void run_together(const search *s, together *x) {
   sim_pipe_result r[SIM_LANES];
   if (!x->n) return;
   arena *tmp = arena_new();
-  sim_pipes(x->n, x->st, tmp, x->line->line, r);
+  sim_pipes(x->n, x->st, tmp, x->line->line, x->totals, r);
   arena_free(tmp);
   for (u32 i = 0; i < x->n; i++) settle(s, x->p[i], &r[i]), x->of[i]->waiting--;
   x->line->waiting -= x->n, x->n = 0;
@@ -137,7 +141,9 @@ static void wait_for_others(const search *s, known *k, search_point *p, known_st
     run_together(s, x);
     x->line = line, x->channels = channels, x->nclasses = nclasses, x->used = ++k->now;
   }
-  x->p[x->n] = p, x->of[x->n] = of, x->st[x->n++] = st;
+  sim_totals **totals = &of->totals[channels > 0];
+  if (!*totals) *totals = sim_totals_new(of->a, st);
+  x->p[x->n] = p, x->of[x->n] = of, x->totals[x->n] = *totals, x->st[x->n++] = st;
   of->waiting++, line->waiting++;
   if (x->n == SIM_LANES) run_together(s, x);
 }
@@ -355,37 +361,6 @@ static plan_graph copy_graph(arena *a, const plan_graph *g) {
   return x;
 }
 
-static void forget_line(const search *s, known *k, known_line *l) {
-  if (l->waiting) run_waiting(s, k, NULL, l);
-  if (k->latest == l) k->latest = NULL;
-  arena_free(l->a);
-  *l = (known_line){.used = 0};
-}
-
-static known_line *oldest_line(known *k, bool empty_too) {
-  known_line *oldest = NULL;
-  for (u32 i = 0; i < LINES_KEPT; i++) {
-    known_line *l = &k->line[i];
-    if ((l->a || empty_too) && (!oldest || l->used < oldest->used)) oldest = l;
-  }
-  return oldest;
-}
-
-// A place for one more, of the oldest, which give up theirs while all take too much.
-static known_line *line_slot(const search *s, known *k) {
-  size_t bytes = 0;
-  for (u32 i = 0; i < LINES_KEPT; i++)
-    if (k->line[i].a) bytes += arena_bytes(k->line[i].a);
-  while (bytes > MIN(LINES_BYTES / s->threads, LINES_BYTES_EACH)) {
-    known_line *l = oldest_line(k, false);
-    bytes -= arena_bytes(l->a);
-    forget_line(s, k, l);
-  }
-  known_line *l = oldest_line(k, true);
-  forget_line(s, k, l);
-  return l;
-}
-
 // Of an order that neither the schedule's name and shape nor its file say: that of replicas of different make-up.
 static u64 order_key(const plan *pn) {
   u64 h = pn->made.key;
@@ -409,7 +384,7 @@ static order_of copy_order(arena *a, const order_of *x) {
 }
 
 static bool is_line(const known_line *l, const order_of *of, const sim_stages *st) {
-  return l->a && same_order(&l->of, of) && sim_line_fits(l->line, st);
+  return l->line && same_order(&l->of, of) && sim_line_fits(l->line, st);
 }
 
 static known_line *find_line(known *k, const order_of *of, const sim_stages *st) {
@@ -417,6 +392,45 @@ static known_line *find_line(known *k, const order_of *of, const sim_stages *st)
   for (u32 i = 0; i < LINES_KEPT; i++)
     if (is_line(&k->line[i], of, st)) return &k->line[i];
   return NULL;
+}
+
+// Its memory stays: fresh pages take longer than all that is written to them.
+static void forget_line(const search *s, known *k, known_line *l) {
+  if (l->waiting) run_waiting(s, k, NULL, l);
+  if (k->latest == l) k->latest = NULL;
+  for (u32 i = 0; i < STAGES_KEPT; i++)
+    for (u32 j = 0; j < 2; j++)
+      if (k->stages[i].totals[j]) sim_totals_forget(k->stages[i].totals[j], l->line);
+  if (l->a) arena_release(l->a, l->begin);
+  l->line = NULL, l->used = 0;
+}
+
+// The one that was used longest ago, of another order than this one (NULL: of any).
+static known_line *oldest_line(known *k, const order_of *but) {
+  known_line *oldest = NULL;
+  for (u32 i = 0; i < LINES_KEPT; i++) {
+    known_line *l = &k->line[i];
+    if (l->line && (!oldest || l->used < oldest->used) && !(but && same_order(&l->of, but))) oldest = l;
+  }
+  return oldest;
+}
+
+// A place for a line of this order. Lines of others are given up, the oldest first, while all take too much; without
+// bounds nobody asks for them again.
+static known_line *line_slot(const search *s, known *k, const order_of *of) {
+  const size_t most = s->o->no_bounds ? 0 : MIN(LINES_BYTES / s->threads, LINES_BYTES_EACH);
+  size_t bytes = 0;
+  known_line *l, *empty = NULL;
+  for (u32 i = 0; i < LINES_KEPT; i++)
+    if (k->line[i].line) bytes += arena_bytes(k->line[i].a);
+  while (bytes > most && (l = oldest_line(k, of))) bytes -= arena_bytes(l->a), forget_line(s, k, l);
+  for (u32 i = 0; i < LINES_KEPT; i++) {
+    l = &k->line[i];
+    if (!l->line && (!empty || (l->a && !empty->a))) empty = l;
+  }
+  if (!empty) forget_line(s, k, empty = oldest_line(k, NULL));
+  if (!empty->a) empty->a = arena_new(), empty->begin = arena_mark(empty->a);
+  return empty;
 }
 
 // NULL and diagnostics: there is none.
@@ -443,8 +457,8 @@ static known_line *line_of(const search *s, worker *w, const search_point *p, co
   const known_order *order = l ? NULL : make_order(w, pn, &of);
   if (!l && !order) return NULL;
   if (!l) {
-    l = line_slot(s, k);
-    l->a = arena_new(), l->of = copy_order(l->a, &of);
+    l = line_slot(s, k, &of);
+    l->of = copy_order(l->a, &of);
     l->line = sim_line_new(l->a, st, order->v, order->n);
     if (!l->line) {
       forget_line(s, k, l);

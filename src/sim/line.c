@@ -142,7 +142,7 @@ static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb, u32 ends) {
     out[nout++] = x->slot[back][to->list[k] * K + mb] = slot_new(x, is_wide(pl, to->list[k]));
   for (u32 k = 0; kind == TASK_I && k < own && nout < COUNT_OF(out); k++)
     out[nout++] = carried[k] = slot_new(x, false);
-  sim_op *op = vec_push(x->tmp, &x->op);
+  sim_op *op = vec_push(x->a, &x->op);
   *op = (sim_op){.kind = OP_TASK,
                  .place = pl->place[stage],
                  .what = (u16)(kind * pl->nstages + stage),
@@ -171,7 +171,7 @@ static void put_send(compiler *x, u32 what, u32 mb) {
   if (made > x->sent) {
     x->op.v[made - 1].send = (u16)(what + 1), x->sent = made;
   } else {
-    *vec_push(x->tmp, &x->op) = (sim_op){.kind = OP_SEND, .what = (u16)what, .in = slot};
+    *vec_push(x->a, &x->op) = (sim_op){.kind = OP_SEND, .what = (u16)what, .in = slot};
     x->sent = x->op.n;
   }
   note_all(x, s->from, s->sender + turn);
@@ -223,10 +223,14 @@ static void make_room(compiler *x, const sim_order *order, u32 n) {
   for (u32 k = 0; k < pl->nlinks; k++) {
     const sim_link *l = &pl->link[k];
     const u32 times = sends[0][l->from] + (l->back ? sends[1][l->to] : 0);
-    if (!l->strm[0]) nop += times; // with streams most go with the task that makes their value
+    // With streams most go with the task that makes their value.
+    if (!l->strm[0])
+      nop += times;
+    else if (l->back && x->l->carried[l->to])
+      nop += sends[1][l->to];
     room[pl->place[l->from]] += times, room[pl->place[l->to]] += times;
   }
-  vec_reserve(x->tmp, &x->op, nop + 1);
+  vec_reserve(x->a, &x->op, nop + 1);
   x->nword = ZNEWN(x->tmp, u32, pl->nplaces), x->word = NEWN(x->tmp, u32 *, pl->nplaces);
   for (u32 k = 0; k < x->st->nothers; k++) {
     const u32 what = x->st->others[k].type / 3, link = (what - TASK_KINDS * pl->nstages) / 2;
@@ -375,7 +379,7 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   count_types(&x);
   x.l->many = x.many.v, x.l->nmany = x.many.n;
   x.l->pair = x.pair.v, x.l->npairs = x.pair.n, x.l->last = x.last;
-  x.l->n = x.op.n, x.l->nslots = x.maker.n;
+  x.l->op = x.op.v, x.l->n = x.op.n, x.l->nslots = x.maker.n;
   x.l->at_once = x.pair.n <= UINT16_MAX;
   for (u32 k = 0; k < x.l->n; k++)
     x.l->at_once &= x.op.v[k].kind == OP_TASK && (x.op.v[k].send || x.op.v[k].out == SLOT_NOBODY);
@@ -385,7 +389,6 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   x.l->place = arena_dup(a, pl->place, pl->nstages * sizeof *pl->place);
   if (pl->wide) x.l->wide = arena_dup(a, pl->wide, pl->nstages * sizeof *pl->wide);
   x.l->link = arena_dup(a, pl->link, pl->nlinks * sizeof *pl->link);
-  x.l->op = arena_dup(a, x.op.v, x.op.n * sizeof *x.op.v);
   arena_free(tmp);
   return x.l;
 }

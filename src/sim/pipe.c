@@ -24,7 +24,6 @@ EACH void apply_map(const i64 *a, u32 nin, u32 nout, const i64 *x, i64 *y) {
 static bool find_rank_one(task_map *m, const stage_task *t, u32 C) {
   const u32 ni = (1 + t->nin) * C, no = (1 + t->nout) * C;
   u32 first = ni * no;
-  for (u32 k = 0; k < 2 * STAGE_CLASSES; k++) m->from[k] = m->to[k] = STAGE_NEVER;
   for (u32 k = 0; k < ni * no && first == ni * no; k++)
     if (t->a[k] != STAGE_NEVER) first = k;
   if (first == ni * no) return false;
@@ -43,8 +42,10 @@ static bool find_rank_one(task_map *m, const stage_task *t, u32 C) {
 static const task_map *map_of(const stage_task *t, u32 C, arena *tmp) {
   task_map *m = ZNEWN(tmp, task_map, 1);
   m->a = t->a, m->nin = t->nin, m->nout = t->nout;
-  const u32 most = MAX(t->nin, t->nout);
-  m->one = t->a && (1 + most) * C <= COUNT_OF(m->to) && find_rank_one(m, t, C);
+  const u32 most = MAX(t->nin, t->nout), ports = (1 + MAX(most, 1u)) * C;
+  m->from = NEWN(tmp, i64, ports), m->to = NEWN(tmp, i64, ports);
+  for (u32 k = 0; k < ports; k++) m->from[k] = m->to[k] = STAGE_NEVER;
+  m->one = t->a && (1 + most) * C <= ONE_PORTS && find_rank_one(m, t, C);
   m->all = m->one && most <= 1;
   for (u32 c = 0; m->all && c < C; c++) m->all = m->to[c] != STAGE_NEVER;
   return m;
@@ -238,23 +239,29 @@ static void add_bytes(pipe *p, u32 at, const stage_bytes *b) {
   }
 }
 
-static void add_word(pipe *p, u32 at, const stage_bytes *const *of) {
+EACH void add_word(pipe *p, u32 at, const stage_bytes *const *of, const u32 C) {
   const sim_word *w = &p->l->word[at];
-  for (u32 c = 0; c < p->C; c++) {
-    i64 cur = p->cur[at * p->C + c], peak = p->peak[at * p->C + c];
-    for (u32 k = 0; k < w->n; k++) {
-      const sim_stretch *x = &w->v[k];
-      i64 net = 0, most = 0;
-      for (u32 i = x->first; i < x->first + x->len; i++) {
-        const stage_bytes *b = &of[w->type[i]][c];
-        most = MAX(most, net + b->peak);
-        net += b->net;
-      }
-      peak = MAX(peak, cur + MAX(net, 0) * (x->times - 1) + most);
-      cur += net * x->times;
+  i64 *cur = p->cur + at * C, *peak = p->peak + at * C;
+  for (const sim_stretch *x = w->v, *end = x + w->n; x < end; x++) {
+    i64 net[STAGE_CLASSES] = {0}, most[STAGE_CLASSES] = {0};
+    for (u32 i = x->first; i < x->first + x->len; i++) {
+      const stage_bytes *b = of[w->type[i]];
+      for (u32 c = 0; c < C; c++) most[c] = MAX(most[c], net[c] + b[c].peak), net[c] += b[c].net;
     }
-    p->cur[at * p->C + c] = cur, p->peak[at * p->C + c] = peak;
+    for (u32 c = 0; c < C; c++) {
+      peak[c] = MAX(peak[c], cur[c] + MAX(net[c], 0) * (x->times - 1) + most[c]);
+      cur[c] += net[c] * x->times;
+    }
   }
+}
+
+static void add_words(pipe *p, const stage_bytes *const *of) {
+  for (u32 q = 0; q < p->st->pl.nplaces; q++) switch (p->C) {
+    case 1: add_word(p, q, of, 1); break;
+    case 2: add_word(p, q, of, 2); break;
+    case 4: add_word(p, q, of, 4); break;
+    default: add_word(p, q, of, p->C);
+    }
 }
 
 static void add_busy(pipe *p, u32 at, const stage_task *t, i64 times) {
@@ -361,6 +368,13 @@ i64 sim_stages_busiest(const sim_stages *st, arena *tmp) {
   arena_release(tmp, mark);
   return most;
 }
+
+// What passes of the same tasks have in common.
+struct sim_totals {
+  const task_map *const *task;
+  const sim_line *line;    // that the rest is of; NULL: of none
+  i64 *peak, *busy, *comm; // [place * C + class]
+};
 
 // ---- steps --------------------------------------------------------------------------------------------------
 // Clocks go into the event graph's slots, and come back.
@@ -491,7 +505,7 @@ static void open_ends(pipe *p, arena *tmp) {
   }
 }
 
-static void begin(pipe *p, const sim_stages *st, arena *tmp, const sim_line *l) {
+static void begin(pipe *p, const sim_stages *st, const sim_totals *totals, arena *tmp, const sim_line *l) {
   const u32 cells = st->pl.nplaces * st->nclass;
   assert(sim_line_fits(l, st));
   *p = (pipe){.st = st, .l = l, .C = st->nclass};
@@ -500,7 +514,7 @@ static void begin(pipe *p, const sim_stages *st, arena *tmp, const sim_line *l) 
   p->wide = NEWN(tmp, i64, wide_room(st) + 1);
   p->cur = ZNEWN(tmp, i64, cells), p->peak = ZNEWN(tmp, i64, cells);
   p->busy = ZNEWN(tmp, i64, cells), p->comm = ZNEWN(tmp, i64, cells);
-  p->task = task_maps(st, tmp), p->send = send_maps(st, tmp);
+  p->task = totals ? totals->task : task_maps(st, tmp), p->send = send_maps(st, tmp);
 }
 
 static void run_alone(pipe *p, arena *tmp) {
@@ -724,28 +738,59 @@ static void find_periods(pipe *p, u32 n, arena *tmp, sim_pipe_result *r) {
 }
 
 // ---- all of it ----------------------------------------------------------------------------------------------
-static void finish(pipe *p, arena *tmp, sim_pipe_result *r) {
-  const stage_bytes *const *bytes = bytes_of_types(p, tmp);
-  add_before(p);
-  for (u32 q = 0; q < p->st->pl.nplaces; q++) add_word(p, q, bytes);
-  add_tasks(p);
-  add_blocking(p);
-  add_after(p);
+static bool all_on_streams(const sim_pipeline *pl) {
+  for (u32 k = 0; k < pl->nlinks; k++)
+    if (!pl->link[k].strm[0] || (pl->link[k].back && !pl->link[k].strm[1])) return false;
+  return true;
+}
+
+sim_totals *sim_totals_new(arena *a, const sim_stages *st) {
+  const u32 cells = st->pl.nplaces * st->nclass;
+  sim_totals *x = ZNEWN(a, sim_totals, 1);
+  x->task = task_maps(st, a);
+  x->peak = NEWN(a, i64, cells), x->busy = NEWN(a, i64, cells), x->comm = NEWN(a, i64, cells);
+  return x;
+}
+
+void sim_totals_forget(sim_totals *x, const sim_line *l) {
+  if (x->line == l) x->line = NULL;
+}
+
+static void keep_totals(const pipe *p, sim_totals *x) {
+  const size_t bytes = p->st->pl.nplaces * p->C * sizeof *x->peak;
+  memcpy(x->peak, p->peak, bytes), memcpy(x->busy, p->busy, bytes), memcpy(x->comm, p->comm, bytes);
+  x->line = p->l;
+}
+
+static void finish(pipe *p, arena *tmp, sim_totals *totals, sim_pipe_result *r) {
+  const bool shared = totals && all_on_streams(&p->st->pl);
+  if (shared && totals->line == p->l) {
+    p->peak = totals->peak, p->busy = totals->busy, p->comm = totals->comm;
+  } else {
+    const stage_bytes *const *bytes = bytes_of_types(p, tmp);
+    add_before(p);
+    add_words(p, bytes);
+    add_tasks(p);
+    add_blocking(p);
+    add_after(p);
+    if (shared) keep_totals(p, totals);
+  }
   sum_up(p, r);
 }
 
-void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
+void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_totals *const *totals,
+               sim_pipe_result *r) {
   arena_mark_t mark = arena_mark(tmp);
   pipe p[SIM_LANES];
   const bool none[SIM_LANES] = {0};
   assert(n <= SIM_LANES);
-  for (u32 k = 0; k < n; k++) begin(&p[k], st[k], tmp, l);
+  for (u32 k = 0; k < n; k++) begin(&p[k], st[k], totals ? totals[k] : NULL, tmp, l);
   step(p, none, n, tmp);
-  for (u32 k = 0; k < n; k++) finish(&p[k], tmp, &r[k]);
+  for (u32 k = 0; k < n; k++) finish(&p[k], tmp, totals ? totals[k] : NULL, &r[k]);
   find_periods(p, n, tmp, r);
   arena_release(tmp, mark);
 }
 
 void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
-  sim_pipes(1, &st, tmp, l, r);
+  sim_pipes(1, &st, tmp, l, NULL, r);
 }

@@ -4,14 +4,18 @@
 #include "sim/stages.h"
 
 // Most rank classes of simple sends, and of lanes; most values that come to a task there, or leave it.
-enum { SIMPLE_CLASSES = 8, LANE_VALUES = 3 };
+enum {
+  SIMPLE_CLASSES = 8,
+  LANE_VALUES = 3,
+  ONE_PORTS = 2 * STAGE_CLASSES
+}; // ONE_PORTS: most of a map of rank one
 typedef struct {
   bool one; // a[o][i] = to[o] + from[i]
   bool
       all; // ... with one value at most that comes and one that leaves, and every clock is later than its task began
   u32 nin, nout;
-  const i64 *a; // as stage_task has it; NULL: there is no such task
-  i64 from[2 * STAGE_CLASSES], to[2 * STAGE_CLASSES];
+  const i64 *a;   // as stage_task has it; NULL: there is no such task
+  i64 *from, *to; // of a value besides the clocks at least
 } task_map;
 typedef struct {
   bool simple;  // class k to class k
