@@ -62,9 +62,10 @@ typedef struct {
 } known_line;
 typedef struct { // stages of other forms have other lines of it
   order_of of;
-  arena *a; // NULL: there is none
+  arena *a; // NULL: there was none yet
+  arena_mark_t begin;
   u32 n;
-  const sim_order *v;
+  const sim_order *v; // NULL: there is none
 } known_order;
 // Points that wait for a pass over one line, with sends on the same streams, of stages with as many rank classes.
 typedef struct {
@@ -436,12 +437,12 @@ static known_line *line_slot(const search *s, known *k, const order_of *of) {
 // NULL and diagnostics: there is none.
 static const known_order *make_order(worker *w, const plan *pn, const order_of *of) {
   known_order *x = &w->stages->order;
-  if (x->a && same_order(&x->of, of)) return x;
-  arena_free(x->a);
-  x->a = arena_new(), x->of = copy_order(x->a, of);
+  if (x->v && same_order(&x->of, of)) return x;
+  if (!x->a) x->a = arena_new(), x->begin = arena_mark(x->a);
+  arena_release(x->a, x->begin);
+  x->v = NULL, x->of = copy_order(x->a, of);
   if (plan_line(w->c, x->a, pn, &of->graph, &x->n, &x->v)) return x;
-  arena_free(x->a);
-  x->a = NULL;
+  x->v = NULL;
   return NULL;
 }
 

@@ -239,29 +239,31 @@ static void add_bytes(pipe *p, u32 at, const stage_bytes *b) {
   }
 }
 
-EACH void add_word(pipe *p, u32 at, const stage_bytes *const *of, const u32 C) {
+// Of the N classes from c on.
+EACH void add_word(pipe *p, u32 at, u32 c, const stage_bytes *const *of, const u32 N) {
   const sim_word *w = &p->l->word[at];
-  i64 *cur = p->cur + at * C, *peak = p->peak + at * C;
+  i64 *cur = p->cur + at * p->C + c, *peak = p->peak + at * p->C + c;
+  i64 cur0 = cur[0], peak0 = peak[0], cur1 = N > 1 ? cur[1] : 0, peak1 = N > 1 ? peak[1] : 0;
   for (const sim_stretch *x = w->v, *end = x + w->n; x < end; x++) {
-    i64 net[STAGE_CLASSES] = {0}, most[STAGE_CLASSES] = {0};
+    i64 net0 = 0, most0 = 0, net1 = 0, most1 = 0;
     for (u32 i = x->first; i < x->first + x->len; i++) {
-      const stage_bytes *b = of[w->type[i]];
-      for (u32 c = 0; c < C; c++) most[c] = MAX(most[c], net[c] + b[c].peak), net[c] += b[c].net;
+      const stage_bytes *b = of[w->type[i]] + c;
+      most0 = MAX(most0, net0 + b[0].peak), net0 += b[0].net;
+      if (N > 1) most1 = MAX(most1, net1 + b[1].peak), net1 += b[1].net;
     }
-    for (u32 c = 0; c < C; c++) {
-      peak[c] = MAX(peak[c], cur[c] + MAX(net[c], 0) * (x->times - 1) + most[c]);
-      cur[c] += net[c] * x->times;
-    }
+    peak0 = MAX(peak0, cur0 + MAX(net0, 0) * (x->times - 1) + most0), cur0 += net0 * x->times;
+    if (N > 1) peak1 = MAX(peak1, cur1 + MAX(net1, 0) * (x->times - 1) + most1), cur1 += net1 * x->times;
   }
+  cur[0] = cur0, peak[0] = peak0;
+  if (N > 1) cur[1] = cur1, peak[1] = peak1;
 }
 
 static void add_words(pipe *p, const stage_bytes *const *of) {
-  for (u32 q = 0; q < p->st->pl.nplaces; q++) switch (p->C) {
-    case 1: add_word(p, q, of, 1); break;
-    case 2: add_word(p, q, of, 2); break;
-    case 4: add_word(p, q, of, 4); break;
-    default: add_word(p, q, of, p->C);
-    }
+  for (u32 q = 0; q < p->st->pl.nplaces; q++) {
+    u32 c = 0;
+    for (; c + 2 <= p->C; c += 2) add_word(p, q, c, of, 2);
+    if (c < p->C) add_word(p, q, c, of, 1);
+  }
 }
 
 static void add_busy(pipe *p, u32 at, const stage_task *t, i64 times) {
