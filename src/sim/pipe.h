@@ -1,4 +1,4 @@
-// pipe.h - a pass over a line under way. Shared by pipe.c, lanes.c and wide.c only.
+// pipe.h - a pass over a line under way. Shared by pipe.c, totals.c, lanes.c and wide.c only.
 #ifndef HEDDLE_SIM_PIPE_H
 #define HEDDLE_SIM_PIPE_H
 #include "sim/stages.h"
@@ -41,6 +41,15 @@ typedef struct {
   i64 *cur, *peak, *busy, *comm; // [place * C + class]
   i64 *wide;                     // room for one map of a stage on several places
 } pipe;
+
+// What passes of the same tasks have in common.
+struct sim_totals {
+  const task_map *const *task;
+  const sim_line *line;    // that the rest is of; NULL: of none
+  i64 *peak, *busy, *comm; // [place * C + class]
+};
+// totals.c: what the pass that has run comes to, from `totals` as far as these know it, and left there. NULL: it is not.
+void totals_add(pipe *p, arena *tmp, sim_totals *totals, sim_pipe_result *r);
 
 // wide.c. A value from or to a stage on several places has a slot for each of these.
 u32 wide_room(const sim_stages *st); // of pipe.wide
