@@ -74,7 +74,8 @@ TEST(search_without_bounds_is_the_same_on_threads_and_in_parts) {
   setting s = set_up(small, "dgx-2", 64, true);
   search_opts o = {
       .train = true, .optim = optim_default(OPTIM_ADAM), .batch = 64, .no_bounds = true, .threads = 1};
-  REQUIRE(strategy_parse(s.c, s.a, "v=1,2 schedule=* overlap=none,pp channels=* sp=*", &o.space));
+  REQUIRE(strategy_parse(
+      s.c, s.a, "mb=1,4 v=1,2 schedule=1f1b,interleaved,zb-h1,chimera overlap=none,pp zero=0,1", &o.space));
   search_result one, other;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &one));
   o.threads = 3;
@@ -85,10 +86,10 @@ TEST(search_without_bounds_is_the_same_on_threads_and_in_parts) {
   for (o.parts = 2, o.part = 1; o.part <= 2; o.part++) {
     REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &other));
     dealt += other.dealt, both += other.dealt > 0;
-    for (u32 i = 0, k; i < other.npoints; i++) {
+    for (u32 i = 0, k = 0; i < other.npoints; i++) { // both are ranked
       const search_point *p = &other.point[i];
       if (!p->time_ps) continue;
-      for (k = 0; k < one.npoints && !same_point(&one.point[k], p);) k++;
+      while (k < one.npoints && !same_point(&one.point[k], p)) k++;
       CHECK(k < one.npoints);
       applied++;
     }
