@@ -67,7 +67,7 @@ static taken one_plan(bed *b, planner *pl, cost_model *k, const hybrid_opts *h) 
     sim_pipe(st, a, line, &r);
     t.known = MIN(t.known, bench_ms() - pass);
     pass = bench_ms();
-    sim_pipes(SIM_LANES, all, a, line, each);
+    sim_pipes(SIM_LANES, all, a, line, NULL, each);
     t.lane = MIN(t.lane, (bench_ms() - pass) / SIM_LANES);
   }
   prog_free(probe);

@@ -106,6 +106,15 @@ static u32 flowing_line(const sched *s, const sched_line *line, sim_order *order
   return n;
 }
 
+// No fewer than order_put writes of all tasks.
+static size_t order_room(const sched *s) {
+  size_t n = 1;
+  for (u32 p = 0; p < s->nplaces; p++)
+    for (const sched_task *t = s->seq[p].v, *end = t + s->seq[p].n; t < end; t++)
+      n += 1 + (t->kind != TASK_W) + (t->kind == TASK_B && s->split[t->stage]);
+  return n;
+}
+
 // Are the stages where the rows of schedules have them, each with a backward if there is any? Then a row says
 // every task once, on its place: nothing is left to check.
 static bool as_rows_have_it(const plan *pn, const plan_graph *g) {
@@ -223,7 +232,7 @@ bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count
   const sched_buffers buffers = {.rendezvous = pn->rendezvous};
   const bool runs = s && (direct || check(c, pn, g, s)),
              ok = runs && sched_merge(c, tmp, s, &buffers, pn->order_at, &line);
-  size_t most = ok ? 3 * (size_t)line.n + 1 : 0;
+  size_t most = ok ? order_room(s) : 0;
   for (u32 i = 0; ok && pn->rendezvous && i < g->nedges; i++) most += 2 * (size_t)g->nmicro;
   sim_order *v = ok ? NEWN(a, sim_order, most) : NULL;
   *count = !ok ? 0 : pn->rendezvous ? blocking_line(tmp, s, &line, v) : flowing_line(s, &line, v);

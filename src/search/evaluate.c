@@ -6,14 +6,15 @@
 //
 // Idea: the stages of a plan do not depend on the order in which they run, nor on the streams of their sends,
 // and a line of tasks does not depend on what they cost. So both are kept, each by what it does depend on,
-// compared in full; the oldest are given up. A plan that cannot be known by its stages is applied and
-// simulated whole.
+// compared in full; the oldest are given up. A point waits with its stages for others on the same line, and they pass
+// it together; those that wait for what is given up pass it before. A plan that cannot be known by its stages is
+// applied and simulated whole.
 #include "search/internal.h"
 
-// So many that what a batch uses is not evicted.
-enum { STAGES_KEPT = 192, LINES_KEPT = 256, ENDINGS_KEPT = 512 };
-// Of lines that are kept for later batches: by all threads, and by one. Few are asked for again, and fresh memory is slow.
-static const size_t LINES_BYTES = (size_t)384 << 20, LINES_BYTES_EACH = (size_t)64 << 20;
+enum { STAGES_KEPT = SETS_TOGETHER, LINES_KEPT = 256, ENDINGS_KEPT = 512 };
+enum { OPEN_MOST = 64 }; // passes that wait for others
+// Of lines that are kept: by all threads, and by one. Few are asked for again, and fresh memory is slow.
+static const size_t LINES_BYTES = (size_t)384 << 20, LINES_BYTES_EACH = (size_t)32 << 20;
 
 typedef struct {
   const u32 *v;
@@ -32,6 +33,7 @@ typedef struct {
   stages_memory *own, *of_tasks; // of_tasks: whose tasks these are as well; NULL: their own
   words tasks;                   // plan_tasks
   u64 used;
+  u32 waiting; // points that wait with it for a pass
   plan_probed about;
   i64 busy_ps;          // of the busiest rank; 0: not asked
   const sim_stages *st; // NULL: not of a kind that can be known by its stages
@@ -40,17 +42,41 @@ typedef struct {
     const sim_stages *st; // NULL: likewise
     i64 busy_ps;          // of the busiest rank
   } sending[SENDINGS];    // the same with sends on other streams
+  sim_totals
+      *totals[2]; // of passes, with all sends on the compute stream and on others; NULL: there was none
 } known_stages;
-typedef struct {
+typedef struct { // what tasks and their order depend on
   choice_value schedule;
   u64 key; // of the schedule, which a file has at the time
   bool rendezvous;
   sched_shape shape;
-  arena *a;
-  u64 used;
   plan_graph graph;
-  const sim_line *line;
+} order_of;
+typedef struct {
+  order_of of;
+  arena *a; // written again by the next line; NULL: there was none yet
+  arena_mark_t begin;
+  u64 used;
+  u32 waiting;          // points, for a pass over it
+  const sim_line *line; // NULL: empty
 } known_line;
+typedef struct { // stages of other forms have other lines of it
+  order_of of;
+  arena *a; // NULL: there was none yet
+  arena_mark_t begin;
+  u32 n;
+  const sim_order *v; // NULL: there is none
+} known_order;
+// Points that wait for a pass over one line, with sends on the same streams, of stages with as many rank classes.
+typedef struct {
+  known_line *line;
+  u32 channels, nclasses, n;
+  u64 used;
+  search_point *p[SIM_LANES];
+  known_stages *of[SIM_LANES];
+  const sim_stages *st[SIM_LANES];
+  sim_totals *totals[SIM_LANES];
+} together;
 typedef struct { // what comes after the tasks of stages
   arena *a;      // NULL: empty
   u64 used;
@@ -58,16 +84,72 @@ typedef struct { // what comes after the tasks of stages
   bool states_split;   // plan_probed.storage_split
   const sim_ending *of;
 } known_ending;
-_Static_assert(EVALUATED_MOST <= (int)STAGES_KEPT, "a point uses one set of stages");
 struct known {
-  u64 now, batch;            // batch: when the one at work began
+  u64 now;
   const known_ending *found; // the latest
   words states;              // plan_states of the plan at work
+  u64 stages_hash[STAGES_KEPT];
   known_stages stages[STAGES_KEPT];
+  together open[OPEN_MOST];
+  known_line *latest; // NULL: none
+  known_order order;  // the latest
   known_line line[LINES_KEPT];
   known_ending ending[ENDINGS_KEPT];
 };
 
+// ---- passes -------------------------------------------------------------------------------------------
+static void settle(const search *s, search_point *p, const sim_pipe_result *r) {
+  p->time_ps = r->period_ps, p->alone_ps = r->makespan_ps;
+  p->peak_bytes = r->peak_bytes, p->utilisation = r->utilisation;
+  p->comm = r->comm, p->bubble = r->bubble;
+  const bool large = s->o->memory_bytes ? s->limit >= 0 && r->peak_bytes > s->limit : r->over_bytes > 0;
+  const bool host = !large && r->host_over_bytes > 0;
+  p->host_bytes = host ? r->host_bytes : 0, p->host_usable = host ? r->host_bytes - r->host_over_bytes : 0;
+  p->state = large || host ? SEARCH_OVER_MEMORY : SEARCH_RAN;
+}
+
+static void run_together(const search *s, together *x) {
+  sim_pipe_result r[SIM_LANES];
+  if (!x->n) return;
+  arena *tmp = arena_new();
+  sim_pipes(x->n, x->st, tmp, x->line->line, x->totals, r);
+  arena_free(tmp);
+  for (u32 i = 0; i < x->n; i++) settle(s, x->p[i], &r[i]), x->of[i]->waiting--;
+  x->line->waiting -= x->n, x->n = 0;
+}
+
+// What these stages, or what this line, is waited for with.
+static void run_waiting(const search *s, known *k, const known_stages *of, const known_line *line) {
+  for (u32 i = 0; i < OPEN_MOST; i++) {
+    together *x = &k->open[i];
+    bool is = x->n && x->line == line;
+    for (u32 j = 0; j < x->n && !is; j++) is = x->of[j] == of;
+    if (is) run_together(s, x);
+  }
+}
+
+static void wait_for_others(const search *s, known *k, search_point *p, known_stages *of,
+                            const sim_stages *st, known_line *line, u32 channels) {
+  const u32 nclasses = sim_stages_classes(st);
+  together *x = NULL, *oldest = &k->open[0];
+  for (u32 i = 0; i < OPEN_MOST && !x; i++) {
+    together *y = &k->open[i];
+    if (y->n && y->line == line && y->channels == channels && y->nclasses == nclasses) x = y;
+    if (oldest->n && (!y->n || y->used < oldest->used)) oldest = y;
+  }
+  if (!x) {
+    x = oldest;
+    run_together(s, x);
+    x->line = line, x->channels = channels, x->nclasses = nclasses, x->used = ++k->now;
+  }
+  sim_totals **totals = &of->totals[channels > 0];
+  if (!*totals) *totals = sim_totals_new(of->a, st);
+  x->p[x->n] = p, x->of[x->n] = of, x->totals[x->n] = *totals, x->st[x->n++] = st;
+  of->waiting++, line->waiting++;
+  if (x->n == SIM_LANES) run_together(s, x);
+}
+
+// ---- what is kept -------------------------------------------------------------------------------------
 static void release(stages_memory *x) {
   if (x && !--x->users) arena_free(x->a);
 }
@@ -82,6 +164,7 @@ void known_free(known *k) {
   for (u32 i = 0; i < STAGES_KEPT; i++) forget(&k->stages[i]);
   for (u32 i = 0; i < LINES_KEPT; i++) arena_free(k->line[i].a);
   for (u32 i = 0; i < ENDINGS_KEPT; i++) arena_free(k->ending[i].a);
+  arena_free(k->order.a);
 }
 
 // ---- stages -------------------------------------------------------------------------------------------
@@ -93,15 +176,20 @@ static u32 stages_form(const plan *pn) {
   return pn->nreplicas << 1 | split;
 }
 
-static known_stages *stages_slot(known *k, const strategy *of, u32 form, bool *found) {
+static known_stages *stages_slot(const search *s, known *k, const strategy *of, u32 form, bool *found) {
   known_stages *oldest = &k->stages[0];
+  const u64 hash = hash_u64(strategy_hash(of), form);
   for (u32 i = 0; i < STAGES_KEPT; i++) {
     known_stages *x = &k->stages[i];
+    if (k->stages_hash[i] != hash) continue;
     *found = x->a && x->form == form && !strategy_compare(&x->of, of);
     if (*found) return x;
-    if (x->used < oldest->used) oldest = x;
   }
+  for (u32 i = 0; i < STAGES_KEPT; i++)
+    if (k->stages[i].used < oldest->used) oldest = &k->stages[i];
+  if (oldest->waiting) run_waiting(s, k, oldest, NULL);
   forget(oldest);
+  *found = false, k->stages_hash[oldest - k->stages] = hash;
   *oldest = (known_stages){.of = *of, .form = form, .a = arena_new()};
   oldest->own = NEW(oldest->a, stages_memory);
   *oldest->own = (stages_memory){oldest->a, 1};
@@ -200,7 +288,7 @@ static known_stages *stages_of(const search *s, worker *w, const plan *pn, i64 *
   // A file says where stages lie, too. With numbers: what `auto` stands for depends on the order
   strategy of = strategy_of_stages(search_resolved(w));
   bool found;
-  known_stages *x = stages_slot(w->stages, &of, stages_form(pn), &found);
+  known_stages *x = stages_slot(s, w->stages, &of, stages_form(pn), &found);
   x->used = ++w->stages->now;
   *busy = x->busy_ps;
   if (found) return x;
@@ -274,24 +362,6 @@ static plan_graph copy_graph(arena *a, const plan_graph *g) {
   return x;
 }
 
-// Gives up the oldest lines of batches before this one while all take too much.
-static void make_room(known *k, u32 threads) {
-  size_t bytes = 0;
-  for (u32 i = 0; i < LINES_KEPT; i++)
-    if (k->line[i].a) bytes += arena_bytes(k->line[i].a);
-  while (bytes > MIN(LINES_BYTES / threads, LINES_BYTES_EACH)) {
-    known_line *oldest = NULL;
-    for (u32 i = 0; i < LINES_KEPT; i++) {
-      known_line *l = &k->line[i];
-      if (l->a && l->used <= k->batch && (!oldest || l->used < oldest->used)) oldest = l;
-    }
-    if (!oldest) return;
-    bytes -= arena_bytes(oldest->a);
-    arena_free(oldest->a);
-    *oldest = (known_line){.used = 0};
-  }
-}
-
 // Of an order that neither the schedule's name and shape nor its file say: that of replicas of different make-up.
 static u64 order_key(const plan *pn) {
   u64 h = pn->made.key;
@@ -303,38 +373,101 @@ static u64 order_key(const plan *pn) {
   return h;
 }
 
-static known_line *line_of(const search *s, worker *w, const search_point *p, const plan *pn,
-                           const plan_graph *g, const sim_stages *of) {
-  known *k = w->stages;
-  const choice_value schedule = search_value(p, CHOICE_schedule);
-  const sched_shape *x = &pn->made.shape;
-  const u64 key = order_key(pn);
+static bool same_order(const order_of *x, const order_of *y) {
+  return x->key == y->key && choice_same(x->schedule, y->schedule) && x->rendezvous == y->rendezvous &&
+         sched_shape_same(&x->shape, &y->shape) && same_graph(&x->graph, &y->graph);
+}
+
+static order_of copy_order(arena *a, const order_of *x) {
+  order_of y = *x;
+  y.graph = copy_graph(a, &x->graph);
+  return y;
+}
+
+static bool is_line(const known_line *l, const order_of *of, const sim_stages *st) {
+  return l->line && same_order(&l->of, of) && sim_line_fits(l->line, st);
+}
+
+static known_line *find_line(known *k, const order_of *of, const sim_stages *st) {
+  if (k->latest && is_line(k->latest, of, st)) return k->latest;
+  for (u32 i = 0; i < LINES_KEPT; i++)
+    if (is_line(&k->line[i], of, st)) return &k->line[i];
+  return NULL;
+}
+
+// Its memory stays: fresh pages take longer than all that is written to them.
+static void forget_line(const search *s, known *k, known_line *l) {
+  if (l->waiting) run_waiting(s, k, NULL, l);
+  if (k->latest == l) k->latest = NULL;
+  for (u32 i = 0; i < STAGES_KEPT; i++)
+    for (u32 j = 0; j < 2; j++)
+      if (k->stages[i].totals[j]) sim_totals_forget(k->stages[i].totals[j], l->line);
+  if (l->a) arena_release(l->a, l->begin);
+  l->line = NULL, l->used = 0;
+}
+
+// The one that was used longest ago, of another order than this one (NULL: of any).
+static known_line *oldest_line(known *k, const order_of *but) {
+  known_line *oldest = NULL;
   for (u32 i = 0; i < LINES_KEPT; i++) {
     known_line *l = &k->line[i];
-    if (l->a && choice_same(l->schedule, schedule) && l->key == key && l->rendezvous == pn->rendezvous &&
-        sched_shape_same(&l->shape, x) && same_graph(&l->graph, g) && sim_line_fits(l->line, of)) {
-      l->used = ++k->now;
-      return l;
+    if (l->line && (!oldest || l->used < oldest->used) && !(but && same_order(&l->of, but))) oldest = l;
+  }
+  return oldest;
+}
+
+// A place for a line of this order. Lines of others are given up, the oldest first, while all take too much; without
+// bounds nobody asks for them again.
+static known_line *line_slot(const search *s, known *k, const order_of *of) {
+  const size_t most = s->o->no_bounds ? 0 : MIN(LINES_BYTES / s->threads, LINES_BYTES_EACH);
+  size_t bytes = 0;
+  known_line *l, *empty = NULL;
+  for (u32 i = 0; i < LINES_KEPT; i++)
+    if (k->line[i].line) bytes += arena_bytes(k->line[i].a);
+  while (bytes > most && (l = oldest_line(k, of))) bytes -= arena_bytes(l->a), forget_line(s, k, l);
+  for (u32 i = 0; i < LINES_KEPT; i++) {
+    l = &k->line[i];
+    if (!l->line && (!empty || (l->a && !empty->a))) empty = l;
+  }
+  if (!empty) forget_line(s, k, empty = oldest_line(k, NULL));
+  if (!empty->a) empty->a = arena_new(), empty->begin = arena_mark(empty->a);
+  return empty;
+}
+
+// NULL and diagnostics: there is none.
+static const known_order *make_order(worker *w, const plan *pn, const order_of *of) {
+  known_order *x = &w->stages->order;
+  if (x->v && same_order(&x->of, of)) return x;
+  if (!x->a) x->a = arena_new(), x->begin = arena_mark(x->a);
+  arena_release(x->a, x->begin);
+  x->v = NULL, x->of = copy_order(x->a, of);
+  if (plan_line(w->c, x->a, pn, &of->graph, &x->n, &x->v)) return x;
+  x->v = NULL;
+  return NULL;
+}
+
+static known_line *line_of(const search *s, worker *w, const search_point *p, const plan *pn,
+                           const plan_graph *g, const sim_stages *st) {
+  known *k = w->stages;
+  const order_of of = {.schedule = search_value(p, CHOICE_schedule),
+                       .key = order_key(pn),
+                       .rendezvous = pn->rendezvous,
+                       .shape = pn->made.shape,
+                       .graph = *g};
+  known_line *l = find_line(k, &of, st);
+  const known_order *order = l ? NULL : make_order(w, pn, &of);
+  if (!l && !order) return NULL;
+  if (!l) {
+    l = line_slot(s, k, &of);
+    l->of = copy_order(l->a, &of);
+    l->line = sim_line_new(l->a, st, order->v, order->n);
+    if (!l->line) {
+      forget_line(s, k, l);
+      return NULL;
     }
   }
-  make_room(k, s->threads);
-  known_line *oldest = &k->line[0];
-  for (u32 i = 1; i < LINES_KEPT; i++)
-    if (k->line[i].used < oldest->used) oldest = &k->line[i];
-  arena_free(oldest->a);
-  *oldest = (known_line){
-      .schedule = schedule, .key = key, .rendezvous = pn->rendezvous, .shape = *x, .a = arena_new()};
-  oldest->used = ++k->now;
-  oldest->graph = copy_graph(oldest->a, g);
-  u32 n;
-  const sim_order *order;
-  arena *tmp = arena_new();
-  if (plan_line(w->c, tmp, pn, g, &n, &order)) oldest->line = sim_line_new(oldest->a, of, order, n);
-  arena_free(tmp);
-  if (oldest->line) return oldest;
-  arena_free(oldest->a);
-  *oldest = (known_line){.used = 0};
-  return NULL;
+  l->used = ++k->now, k->latest = l;
+  return l;
 }
 
 // ---- evaluation ---------------------------------------------------------------------------------------
@@ -352,16 +485,6 @@ static u32 same_zero(const search *s, const bool *storage_split, const search_po
   return same;
 }
 
-static void settle(const search *s, search_point *p, const sim_pipe_result *r) {
-  p->time_ps = r->period_ps, p->alone_ps = r->makespan_ps;
-  p->peak_bytes = r->peak_bytes, p->utilisation = r->utilisation;
-  p->comm = r->comm, p->bubble = r->bubble;
-  const bool large = s->o->memory_bytes ? s->limit >= 0 && r->peak_bytes > s->limit : r->over_bytes > 0;
-  const bool host = !large && r->host_over_bytes > 0;
-  p->host_bytes = host ? r->host_bytes : 0, p->host_usable = host ? r->host_bytes - r->host_over_bytes : 0;
-  p->state = large || host ? SEARCH_OVER_MEMORY : SEARCH_RAN;
-}
-
 static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn, sim_pipe_result *out) {
   const sim_opts so = {
       .mode = SIM_FOLDED, .bytes = s->o->bytes, .peak_only = true, .steady = search_steady(s->o)};
@@ -375,16 +498,9 @@ static bool by_stages(const search *s, const search_point *p) {
   return s->o->bytes == SIM_BYTES_HEDDLE && !(of.schedule.path && of.v.n > 1);
 }
 
-// What is left to do of a point: a pass over its line, beside others on the same one.
-typedef struct {
-  const known_line *line; // NULL: nothing
-  u32 channels;
-  const sim_stages *st;
-} pass;
-
-static pass prepare(search *s, worker *w, search_point *p) {
+// What a point takes, unless it is left to a pass over its line, beside others on the same one.
+static void prepare(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
-  pass left = {0};
   if (!w->stages) w->stages = ZNEWN(w->a, known, 1);
   u64 hash;
   plan *pn = search_plan(s, w, a, p, &hash);
@@ -393,8 +509,8 @@ static pass prepare(search *s, worker *w, search_point *p) {
   const bool whole = pn && !plan_has_probe(pn);
   known_stages *x = pn && !whole ? stages_of(s, w, pn, &busy) : NULL;
   sim_pipe_result r;
-  left.st = x && by_stages(s, p) ? stages_sending(x, pn, a, &busy) : NULL;
-  if (pn && (whole || x) && !left.st && !s->o->no_bounds) busy = MAX(busy, plan_busiest(w->pl, pn, w->k, a));
+  const sim_stages *st = x && by_stages(s, p) ? stages_sending(x, pn, a, &busy) : NULL;
+  if (pn && (whole || x) && !st && !s->o->no_bounds) busy = MAX(busy, plan_busiest(w->pl, pn, w->k, a));
   if (!s->o->no_bounds && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
   const u32 zero = search_value(p, CHOICE_zero).n;
   p->same_zero = (u8)(x ? same_zero(s, x->about.storage_split, p) : zero);
@@ -404,34 +520,19 @@ static pass prepare(search *s, worker *w, search_point *p) {
     search_impossible(p, w);
   } else if (p->same_zero != zero) {
     p->state = SEARCH_EQUAL; // worded when the wave is done
-  } else if (!left.st) {
+  } else if (!st) {
     simulate_whole(s, w, a, pn, &r) ? settle(s, p, &r) : search_impossible(p, w);
   } else {
-    left.line = line_of(s, w, p, pn, &x->about.graph, left.st);
-    left.channels = pn->send_stream.i ? MAX(pn->send_channels, 1u) : 0;
-    if (!left.line && !diag_count(w->c) && simulate_whole(s, w, a, pn, &r))
+    known_line *line = line_of(s, w, p, pn, &x->about.graph, st);
+    if (line)
+      wait_for_others(s, w->stages, p, x, st, line, pn->send_stream.i ? MAX(pn->send_channels, 1u) : 0);
+    else if (!diag_count(w->c) && simulate_whole(s, w, a, pn, &r))
       settle(s, p, &r);
-    else if (!left.line)
+    else
       search_impossible(p, w);
   }
   diag_clear(w->c);
   arena_free(a);
-  return left;
-}
-
-// Passes over one line, with sends on the same streams, of stages with as many rank classes.
-typedef struct {
-  const known_line *line;
-  u32 channels, nclasses, n;
-  search_point *p[SIM_LANES];
-  const sim_stages *st[SIM_LANES];
-} together;
-
-static void run_together(search *s, together *x, arena *a) {
-  sim_pipe_result r[SIM_LANES];
-  if (x->n) sim_pipes(x->n, x->st, a, x->line->line, r);
-  for (u32 i = 0; i < x->n; i++) settle(s, x->p[i], &r[i]);
-  x->n = 0;
 }
 
 // Nothing is known of other cuts but what is known of all.
@@ -442,38 +543,20 @@ static void take_back(search_point *p) {
 }
 
 static void evaluate(search *s, worker *w, search_point **p, u32 n) {
-  enum { TOGETHER = 16 };
-  together some[TOGETHER] = {0};
-  u32 turn = 0;
-  arena *a = arena_new();
-  if (w->stages) w->stages->batch = w->stages->now;
   for (u32 i = 0; i < n; i++) {
     if (s->limit >= 0 && p[i]->bound_bytes > s->limit && search_tries_cuts(s, p[i])) take_back(p[i]);
-    const pass left = prepare(s, w, p[i]);
-    if (!left.line) continue;
-    const u32 nclasses = sim_stages_classes(left.st);
-    u32 k = 0;
-    while (k < TOGETHER && (!some[k].n || some[k].line != left.line || some[k].channels != left.channels ||
-                            some[k].nclasses != nclasses))
-      k++;
-    if (k == TOGETHER) {
-      k = turn++ % TOGETHER;
-      run_together(s, &some[k], a);
-      some[k].line = left.line, some[k].channels = left.channels, some[k].nclasses = nclasses;
-    }
-    some[k].p[some[k].n] = p[i], some[k].st[some[k].n++] = left.st;
-    if (some[k].n == SIM_LANES) run_together(s, &some[k], a);
+    prepare(s, w, p[i]);
   }
-  for (u32 k = 0; k < TOGETHER; k++) run_together(s, &some[k], a);
-  arena_free(a);
+  for (u32 k = 0; w->stages && k < OPEN_MOST; k++) run_together(s, &w->stages->open[k]);
 }
 
 void search_evaluate(search *s, worker *w, search_point **p, u32 n) {
-  search_point *again[EVALUATED_MOST];
+  arena *tmp = arena_new();
+  search_point **again = NEWN(tmp, search_point *, n + 1);
   u32 nagain = 0;
-  assert(n <= EVALUATED_MOST);
   evaluate(s, w, p, n);
   for (u32 i = 0; i < n; i++)
     if (p[i]->state == SEARCH_OVER_MEMORY && search_tries_cuts(s, p[i])) take_back(again[nagain++] = p[i]);
   if (nagain) evaluate(s, w, again, nagain);
+  arena_free(tmp);
 }

@@ -80,7 +80,8 @@ typedef struct {
   work **measured; // in this wave
   limits limits;
   search_point **wave;
-  u32 nwave, turn; // turn: so many of it are evaluated together
+  u32 nwave, turn;     // turn: so many of it are evaluated together
+  u32 nblocks, *block; // without bounds: where each begins among the points, and the end of the last one
 } search;
 
 // ---- parts: part.c, part_read.c, merge.c --------------------------------------------------------------
@@ -116,6 +117,12 @@ static inline bool search_steady(const search_opts *o) { return o->train && o->b
 // ---- search.c -----------------------------------------------------------------------------------------
 void search_impossible(search_point *p, const worker *w);      // for the reason that the session has
 search_point *search_find(const search *s, const strategy *x); // NULL: not in the space
+bool search_is_ours(const search_opts *o, u32 i); // is number i of what parts share out for this part?
+
+// ---- blocks.c -----------------------------------------------------------------------------------------
+// Puts those of n points that are this part's into the order in which they are evaluated without bounds, makes blocks of
+// them, and returns how many there are. A worker takes a block at a time.
+u32 blocks_make(search *s, search_point **all, u32 n);
 
 // ---- plans.c ------------------------------------------------------------------------------------------
 // The plan of the point, without its sequences and its name, with parts that are valid until the worker makes
@@ -133,9 +140,9 @@ u32 search_place(const plan *pn, u32 replica, u32 stage);
 u32 search_block(const strategy *s, const plan *pn, u32 replica, u32 stage);
 
 // ---- evaluate.c ---------------------------------------------------------------------------------------
-enum { EVALUATED_MOST = 64 };
-// Time and bytes of the plans of n points, EVALUATED_MOST at most, their states, what they equal: faster
-// where neighbours have the same line of tasks.
+enum { SETS_TOGETHER = 192 }; // of stages, that a worker keeps
+// Time and bytes of the plans of n points, their states, what they equal: faster where neighbours have the same line
+// of tasks.
 void search_evaluate(search *s, worker *w, search_point **p, u32 n);
 void known_free(known *k);
 

@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Batch sizes: evaluation, second bound, evaluation without bounds.
-enum { WAVE = 64, BOUNDED = 64, ALL_WAVE = 1024 };
+// Batch sizes: evaluation, second bound, evaluation of cuts that fit; of blocks without bounds, for each of several
+// threads.
+enum { WAVE = 64, BOUNDED = 64, FIT_WAVE = 1024, BLOCKS = 16 };
 
 // ---- plans ------------------------------------------------------------------------------------------------
 hybrid_opts search_hybrid(const search_opts *o, const strategy *s) {
@@ -208,8 +209,15 @@ static void wave_job(void *arg, u32 i, int thread) {
 
 // Neighbours in the wave have lines in common. Of several threads each takes some turns, for not all are as long.
 static void evaluate_wave(search *s, int threads) {
-  s->turn = MIN((u32)ceil_div(s->nwave, threads > 1 ? 4 * threads : 1), (u32)EVALUATED_MOST);
+  s->turn = (u32)ceil_div(s->nwave, threads > 1 ? 4 * threads : 1);
   parallel_for(threads, (u32)ceil_div(s->nwave, s->turn), wave_job, s);
+}
+
+static void block_job(void *arg, u32 i, int thread) {
+  search *s = arg;
+  worker *w = &s->w[thread];
+  const u32 *block = s->block + i;
+  if (setup(s, w)) search_evaluate(s, w, s->wave + (block[0] - s->block[0]), block[1] - block[0]);
 }
 
 static void measure_job(void *arg, u32 i, int thread) {
@@ -368,14 +376,17 @@ static bool holds(const search_point *p) {
   return (p->state != SEARCH_RAN && p->state != SEARCH_OVER_MEMORY) || p->time_ps >= p->bound_ps;
 }
 
-static void run_all(search *s, search_point **all, u32 n, int threads) {
+// s->block and s->wave move on together.
+static void run_all(search *s, search_point **all, int threads) {
+  const u32 n = s->block[s->nblocks], most = threads > 1 ? BLOCKS * (u32)threads : 1;
   progress bar;
   progress_begin(&bar, "searching", n);
-  for (u32 at = 0; at < n; at += s->nwave) {
-    s->wave = all + at, s->nwave = MIN(n - at, (u32)ALL_WAVE);
-    evaluate_wave(s, threads);
+  for (u32 k; s->nblocks; s->block += k, s->nblocks -= k) {
+    k = MIN(s->nblocks, most);
+    s->wave = all + s->block[0], s->nwave = s->block[k] - s->block[0];
+    parallel_for(threads, k, block_job, s);
     for (u32 i = 0; i < s->nwave; i++) end_point(s, s->wave[i]);
-    progress_step(&bar, at);
+    progress_step(&bar, s->block[k]);
   }
   progress_end(&bar);
 }
@@ -431,13 +442,13 @@ static u64 fingerprint(const search_result *r) {
   return hash_u64(h, r->npoints);
 }
 
-// Parts take turns, n points at a time. A space is regular, so where turns begin is not: else one part had
-// all that splits states at rest, say, and no other a good plan to rule out others by.
-static bool is_ours(const search_opts *o, u32 i) {
+// Parts take turns, n points at a time, or sets of stages. A space is regular, so where turns begin is not: else one
+// part had all that splits states at rest, say, and no other a good plan to rule out others by.
+bool search_is_ours(const search_opts *o, u32 i) {
   return !o->parts || (i + hash_u64(i / o->parts, 0)) % o->parts == o->part - 1;
 }
 
-// The points to apply, by their bounds on time.
+// The points to apply, by their bounds on time, or in blocks.
 static u32 deal(search *s, search_point **all) {
   search_result *r = s->r;
   const search_opts *o = s->o;
@@ -452,9 +463,10 @@ static u32 deal(search *s, search_point **all) {
       all[n++] = p;
   }
   if (o->parts) r->screened = fingerprint(r);
-  qsort(all, n, sizeof *all, o->no_bounds ? by_shape : by_bound);
+  if (o->no_bounds) return blocks_make(s, all, n);
+  qsort(all, n, sizeof *all, by_bound);
   for (u32 i = 0; i < n; i++)
-    if (is_ours(o, i)) all[k++] = all[i];
+    if (search_is_ours(o, i)) all[k++] = all[i];
   return k;
 }
 
@@ -509,7 +521,7 @@ static void fit_equal(search *s, int threads) {
     v[n++] = p;
   }
   for (u32 at = 0; at < n; at += s->nwave) {
-    s->wave = v + at, s->nwave = MIN(n - at, (u32)ALL_WAVE);
+    s->wave = v + at, s->nwave = MIN(n - at, (u32)FIT_WAVE);
     evaluate_wave(s, threads);
     for (u32 i = 0; i < s->nwave; i++) end_point(s, s->wave[i]);
   }
@@ -524,7 +536,10 @@ static void run(search *s, int threads) {
   screen(s, threads);
   r->dealt = deal(s, all);
   s->kept = kept_new(s->a, s->o, r->dealt);
-  (s->o->no_bounds ? run_all : run_bounded)(s, all, r->dealt, threads);
+  if (s->o->no_bounds)
+    run_all(s, all, threads);
+  else
+    run_bounded(s, all, r->dealt, threads);
   fit_equal(s, threads);
   families_find(s->a, s->o, r);
   families_bound(s, least_bound);

@@ -5,7 +5,7 @@
 // graph. flat.c, map.c, critical.c: the engines, which do not include this file. path.c: the critical path by
 // instruction. life.c, heap.c, bytes.c, peak.c: memory. parts.c, origin.c: what the path is made of. split.c:
 // what all time consists of. steady.c: steps that follow each other. timeline.c: events. stages.c, wide.c,
-// stage_bytes.c, compose.c, ends.c, ending.c, line.c, pipe.c, lanes.c: pipelines known by their stages. busy.c: how long tasks keep ranks busy. run.c: the whole.
+// stage_bytes.c, compose.c, ends.c, ending.c, line.c, pipe.c, totals.c, lanes.c: pipelines known by their stages. busy.c: how long tasks keep ranks busy. run.c: the whole.
 #ifndef HEDDLE_SIM_INTERNAL_H
 #define HEDDLE_SIM_INTERNAL_H
 #include "live/live.h"

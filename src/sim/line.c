@@ -11,26 +11,32 @@
 typedef struct {
   u32 *begin, *list;
 } link_lists;
+typedef struct {        // what of it does not depend on the microbatch
+  u16 from, to;         // places
+  u32 micro;            // microbatches of its replica
+  const u32 *slot;      // by microbatch; NULL: it has none
+  u32 sender, receiver; // types, of the first microbatch
+} line_send;
 typedef struct {
   arena *a, *tmp; // of the line; of what is not kept
   const sim_stages *st;
   const sim_pipeline *pl;
   sim_line *l;
-  link_lists in, out;           // all links that end, that begin at a stage
+  link_lists sends[2];          // after a forward, after a backward: what of all that leaves the stage
+  line_send *send;              // by what
   link_lists from[2], to[2];    // of a forward, of a backward: what comes to it, what leaves it
   u32 *slot[2];                 // per (link, microbatch): of the value there, back
   u32 *carried_begin, *carried; // per (stage, microbatch): the first of its slots; those
-  struct {
-    u32 n, *v;
-  } spare[2];        // of one slot, of as many as there are places
+  VEC(u32) spare[2];            // of one slot, of as many as there are places
   u32 *other, *next; // per type: the first of st->others that is of it, + 1; the next of its type, + 1
   u32 *ran;          // per kind and stage: tasks so far. Where places are apart the last one, whatever its
                      // microbatch, gives back what was sent before the tasks
   u32 most;          // microbatches that a replica has
-  sim_op *op;
-  u32 *maker;   // per slot: number from 1 of the task whose only value is there
-  u32 sent;     // likewise: where the latest send is
-  u32 *pair_of; // per what: the first of its pairs + 1
+  u32 *micro;        // per stage: those of its replica
+  VEC(sim_op) op;
+  VEC(u32) maker; // per slot: number from 1 of the task whose only value is there
+  u32 sent;       // likewise: where the latest send is
+  u32 *pair_of;   // per what: the first of its pairs + 1
   VEC(sim_pair) pair;
   VEC(u32) pair_after; // per pair: the next one of its what + 1
   u32 *last;
@@ -78,13 +84,12 @@ static bool is_wide(const sim_pipeline *pl, u32 link) {
 
 static u32 slot_new(compiler *x, bool wide) {
   if (x->spare[wide].n) return x->spare[wide].v[--x->spare[wide].n];
-  const u32 slot = x->l->nslots;
-  x->l->nslots += wide ? x->pl->nplaces : 1;
-  x->maker[slot] = 0;
+  const u32 slot = x->maker.n, n = wide ? x->pl->nplaces : 1;
+  memset(vec_push_n(x->tmp, &x->maker, n), 0, n * sizeof(u32));
   return slot;
 }
 
-static void slot_free(compiler *x, bool wide, u32 slot) { x->spare[wide].v[x->spare[wide].n++] = slot; }
+static void slot_free(compiler *x, bool wide, u32 slot) { *vec_push(x->tmp, &x->spare[wide]) = slot; }
 
 static void note(compiler *x, u32 at, u32 does) { x->word[at][x->nword[at]++] = does; }
 
@@ -132,60 +137,77 @@ static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb, u32 ends) {
     in[nin++] = x->slot[back][from->list[k] * K + mb];
   for (u32 k = 0; kind == TASK_W && k < own && nin < COUNT_OF(in); k++) in[nin++] = carried[k];
   for (u32 k = 0; k < nin; k++) // it is used here and nowhere else
-    slot_free(x, kind != TASK_W && is_wide(pl, from->list[from->begin[stage] + k]), in[k]);
+    slot_free(x, pl->wide && kind != TASK_W && is_wide(pl, from->list[from->begin[stage] + k]), in[k]);
   for (u32 k = to->begin[stage]; kind != TASK_W && k < to->begin[stage + 1] && nout < COUNT_OF(out); k++)
     out[nout++] = x->slot[back][to->list[k] * K + mb] = slot_new(x, is_wide(pl, to->list[k]));
   for (u32 k = 0; kind == TASK_I && k < own && nout < COUNT_OF(out); k++)
     out[nout++] = carried[k] = slot_new(x, false);
-  sim_op *op = &x->op[x->l->n++];
+  sim_op *op = vec_push(x->a, &x->op);
   *op = (sim_op){.kind = OP_TASK,
                  .place = pl->place[stage],
-                 .what = kind * pl->nstages + stage,
+                 .what = (u16)(kind * pl->nstages + stage),
                  .in = nin ? in[0] : SLOT_NEVER,
                  .out = nout ? out[0] : SLOT_NOBODY,
-                 .next = TASK_KINDS * pl->nstages};
-  op->pair = pair_with(x, op->place, op->what);
+                 .next = (u16)(TASK_KINDS * pl->nstages)};
+  const u32 pair = pair_with(x, op->place, op->what);
+  op->pair = (u16)MIN(pair, (u32)UINT16_MAX);
   for (u32 k = 0; k < nin; k++) {
-    u32 *maker = &x->maker[in[k]];
-    if (*maker) x->op[*maker - 1].next = op->what;
+    u32 *maker = &x->maker.v[in[k]];
+    if (*maker) x->op.v[*maker - 1].next = op->what;
     *maker = 0;
   }
-  if (nout == 1) x->maker[out[0]] = x->l->n;
+  if (nout == 1) x->maker.v[out[0]] = x->op.n;
   if (nin > 1 || nout > 1 || ends || (pl->wide && pl->wide[stage]))
-    x->maker[op->out] = 0, put_many(x, op, in, nin, out, nout, ends);
-  const u32 turn = stage_turn(x->st->ends ? x->ran[op->what]++ : mb, sim_micro(pl, stage));
+    x->maker.v[op->out] = 0, put_many(x, op, in, nin, out, nout, ends);
+  const u32 turn = stage_turn(x->st->ends ? x->ran[op->what]++ : mb, x->micro[stage]);
   note_all(x, op->place, line_task_type(pl, op->what, turn));
 }
 
-static void put_send(compiler *x, u32 link, bool back, u32 mb) {
-  const sim_pipeline *pl = x->pl;
-  const sim_link *l = &pl->link[link];
-  const u32 from = pl->place[back ? l->to : l->from], to = pl->place[back ? l->from : l->to];
-  const u32 what = back * pl->nlinks + link, turn = stage_turn(mb, sim_micro(pl, l->from));
-  const u32 slot = l->strm[back] ? x->slot[back][(size_t)link * x->most + mb] : SLOT_NOBODY;
+static void put_send(compiler *x, u32 what, u32 mb) {
+  const line_send *s = &x->send[what];
+  const u32 turn = stage_turn(mb, s->micro), slot = s->slot ? s->slot[mb] : SLOT_NOBODY;
   // Sends stay in their order: of those on one channel the first one goes first.
-  const u32 made = slot == SLOT_NOBODY ? 0 : x->maker[slot];
+  const u32 made = s->slot ? x->maker.v[slot] : 0;
   if (made > x->sent) {
-    x->op[made - 1].send = what + 1, x->sent = made;
+    x->op.v[made - 1].send = (u16)(what + 1), x->sent = made;
   } else {
-    x->op[x->l->n++] = (sim_op){.kind = OP_SEND, .what = what, .in = slot};
-    x->sent = x->l->n;
+    *vec_push(x->a, &x->op) = (sim_op){.kind = OP_SEND, .what = (u16)what, .in = slot};
+    x->sent = x->op.n;
   }
-  note_all(x, from, line_send_type(pl, what, false, turn));
-  note(x, to, line_send_type(pl, what, true, turn));
+  note_all(x, s->from, s->sender + turn);
+  note(x, s->to, s->receiver + turn);
 }
 
 static void put_sends(compiler *x, const sim_order *o) {
   const bool back = o->task != TASK_F;
-  const link_lists *of = back ? &x->in : &x->out;
+  const link_lists *of = &x->sends[back];
   for (u32 k = of->begin[o->stage]; o->task != TASK_W && k < of->begin[o->stage + 1]; k++) {
     const sim_link *l = &x->pl->link[of->list[k]];
     const u32 to = back ? l->from : l->to;
-    if ((!back || l->back) && (!o->to || to + 1 == o->to)) put_send(x, of->list[k], back, o->mb);
+    if ((!back || l->back) && (!o->to || to + 1 == o->to))
+      put_send(x, back * x->pl->nlinks + of->list[k], o->mb);
   }
 }
 
-// Room for all that the line does, and for the words of all places.
+static void list_sends(compiler *x) {
+  const sim_pipeline *pl = x->pl;
+  x->sends[0] = list_links(x, false, true, false), x->sends[1] = list_links(x, true, true, false);
+  x->send = NEWN(x->tmp, line_send, 2 * pl->nlinks + 1), x->micro = NEWN(x->tmp, u32, pl->nstages + 1);
+  for (u32 i = 0; i < pl->nstages; i++) x->micro[i] = sim_micro(pl, i);
+  for (u32 what = 0; what < 2 * pl->nlinks; what++) {
+    const bool back = what >= pl->nlinks;
+    const u32 link = what % pl->nlinks;
+    const sim_link *l = &pl->link[link];
+    x->send[what] = (line_send){.from = pl->place[back ? l->to : l->from],
+                                .to = pl->place[back ? l->from : l->to],
+                                .micro = x->micro[l->from],
+                                .slot = l->strm[back] ? x->slot[back] + (size_t)link * x->most : NULL,
+                                .sender = line_send_type(pl, what, false, 0),
+                                .receiver = line_send_type(pl, what, true, 0)};
+  }
+}
+
+// Room for all tasks, and for the words of all places.
 static void make_room(compiler *x, const sim_order *order, u32 n) {
   const sim_pipeline *pl = x->pl;
   u32 *tasks = ZNEWN(x->tmp, u32, pl->nstages), *sends[2], nop = 0;
@@ -201,9 +223,14 @@ static void make_room(compiler *x, const sim_order *order, u32 n) {
   for (u32 k = 0; k < pl->nlinks; k++) {
     const sim_link *l = &pl->link[k];
     const u32 times = sends[0][l->from] + (l->back ? sends[1][l->to] : 0);
-    nop += times, room[pl->place[l->from]] += times, room[pl->place[l->to]] += times;
+    // With streams most go with the task that makes their value.
+    if (!l->strm[0])
+      nop += times;
+    else if (l->back && x->l->carried[l->to])
+      nop += sends[1][l->to];
+    room[pl->place[l->from]] += times, room[pl->place[l->to]] += times;
   }
-  x->op = NEWN(x->a, sim_op, nop + 1);
+  vec_reserve(x->a, &x->op, nop + 1);
   x->nword = ZNEWN(x->tmp, u32, pl->nplaces), x->word = NEWN(x->tmp, u32 *, pl->nplaces);
   for (u32 k = 0; k < x->st->nothers; k++) {
     const u32 what = x->st->others[k].type / 3, link = (what - TASK_KINDS * pl->nstages) / 2;
@@ -223,10 +250,11 @@ static void compress(compiler *x, u32 at) {
   u32 kept = 0;
   VEC(sim_stretch) v = {0};
   for (u32 i = 0, loose = 0; i < n;) {
-    u32 p = 1, times = 1;
+    u32 p = 1, times = 1, same = 0;
     while (p <= FAR_MOST && i + p < n && w[i + p] != w[i]) p++;
-    if (p <= FAR_MOST && i + 2 * p <= n && !memcmp(w + i, w + i + p, p * sizeof *w))
-      for (times = 2; i + (times + 1) * p <= n && !memcmp(w + i, w + i + times * p, p * sizeof *w);) times++;
+    if (p <= FAR_MOST)
+      while (i + p + same < n && w[i + p + same] == w[i + same]) same++;
+    if (same >= p) times += same / p;
     if (times == 1 && loose) {
       v.v[v.n - 1].len++, i++, kept++;
     } else {
@@ -254,8 +282,11 @@ static void list_others(compiler *x) {
 
 static void count_types(compiler *x) {
   u32 *count = ZNEWN(x->a, u32, line_types(x->pl) + x->st->nothers);
-  for (u32 q = 0; q < x->pl->nplaces; q++)
-    for (u32 k = 0; k < x->nword[q]; k++) count[x->word[q][k]]++;
+  for (u32 q = 0; q < x->pl->nplaces; q++) {
+    const sim_word *w = &x->l->word[q];
+    for (const sim_stretch *v = w->v, *end = v + w->n; v < end; v++)
+      for (u32 i = v->first; i < v->first + v->len; i++) count[w->type[i]] += v->times;
+  }
   x->l->count = count;
 }
 
@@ -310,29 +341,23 @@ static bool frees_in_time(const sim_stages *st, const u8 *early) {
 
 const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *order, u32 n) {
   const sim_pipeline *pl = &st->pl;
+  if (TASK_KINDS * pl->nstages >= UINT16_MAX || 2 * pl->nlinks >= UINT16_MAX) return NULL;
   for (u32 k = 0; st->ends && k < n; k++)
     if (order[k].whole) return NULL;
   arena *tmp = arena_new();
   compiler x = {.a = a, .tmp = tmp, .st = st, .pl = pl, .l = ZNEWN(a, sim_line, 1)};
-  x.in = list_links(&x, true, true, false), x.out = list_links(&x, false, true, false);
   for (u32 k = 0; k < 2; k++) x.from[k] = list_links(&x, !k, false, k), x.to[k] = list_links(&x, k, false, k);
   list_carried(&x);
-  x.l->nslots = SLOT_FIRST;
   for (u32 r = 0; r < pl->nreplicas; r++) x.most = MAX(x.most, pl->micro[r]);
   for (u32 k = 0; k < 2; k++) x.slot[k] = ZNEWN(tmp, u32, (size_t)(pl->nlinks + 1) * x.most);
-  u32 most = 0; // values under way, however often they are used
-  for (u32 i = 0; i < pl->nstages; i++) most += x.l->carried[i];
-  const size_t nvalues = (size_t)(2 * pl->nlinks + most + 1) * x.most;
-  for (u32 k = 0; k < 2; k++) x.spare[k].v = NEWN(tmp, u32, nvalues);
-  x.maker = NEWN(tmp, u32, SLOT_FIRST + nvalues * (pl->wide ? pl->nplaces : 1));
-  for (u32 k = 0; k < SLOT_FIRST; k++)
-    x.maker[k] = 0; // and of a slot when there is one: few of all that there may be
+  memset(vec_push_n(tmp, &x.maker, SLOT_FIRST), 0, SLOT_FIRST * sizeof(u32));
+  list_sends(&x);
   list_others(&x);
   x.ran = ZNEWN(tmp, u32, TASK_KINDS * pl->nstages + 1),
   x.pair_of = ZNEWN(tmp, u32, TASK_KINDS * pl->nstages);
   x.last = ZNEWN(a, u32, pl->nplaces);
   make_room(&x, order, n);
-  x.l->op = x.op, x.l->word = NEWN(a, sim_word, pl->nplaces);
+  x.l->word = NEWN(a, sim_word, pl->nplaces);
   const u8 *ends = st->ends ? find_ends(&x, order, n) : NULL;
   const u32 *first = first_of_replicas(&x);
   x.l->early = find_early(&x, order, n, first);
@@ -354,9 +379,10 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   count_types(&x);
   x.l->many = x.many.v, x.l->nmany = x.many.n;
   x.l->pair = x.pair.v, x.l->npairs = x.pair.n, x.l->last = x.last;
-  x.l->at_once = true;
+  x.l->op = x.op.v, x.l->n = x.op.n, x.l->nslots = x.maker.n;
+  x.l->at_once = x.pair.n <= UINT16_MAX;
   for (u32 k = 0; k < x.l->n; k++)
-    x.l->at_once &= x.op[k].kind == OP_TASK && (x.op[k].send || x.op[k].out == SLOT_NOBODY);
+    x.l->at_once &= x.op.v[k].kind == OP_TASK && (x.op.v[k].send || x.op.v[k].out == SLOT_NOBODY);
   x.l->nreplicas = pl->nreplicas, x.l->micro = arena_dup(a, pl->micro, pl->nreplicas * sizeof *pl->micro);
   x.l->nplaces = pl->nplaces, x.l->nstages = pl->nstages, x.l->nlinks = pl->nlinks, x.l->ends = st->ends;
   x.l->nothers = st->nothers, x.l->others = arena_dup(a, st->others, st->nothers * sizeof *st->others);

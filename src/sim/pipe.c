@@ -3,8 +3,7 @@
 //
 // Idea: the clocks of a place and the values under way are a vector; a task, a send, what comes before and
 // after are linear maps of it over (max, +). Most maps of tasks are of rank one, since ranks of a place meet
-// in every task: an output is a sum of the latest input and a constant. Bytes are a sum and a maximum along
-// the word of every place; what repeats there is added up at once.
+// in every task: an output is a sum of the latest input and a constant. Bytes are added up beside it (totals.c).
 #include "sim/pipe.h"
 
 // What follows is written for any number of classes and compiled for few, which is most.
@@ -24,7 +23,6 @@ EACH void apply_map(const i64 *a, u32 nin, u32 nout, const i64 *x, i64 *y) {
 static bool find_rank_one(task_map *m, const stage_task *t, u32 C) {
   const u32 ni = (1 + t->nin) * C, no = (1 + t->nout) * C;
   u32 first = ni * no;
-  for (u32 k = 0; k < 2 * STAGE_CLASSES; k++) m->from[k] = m->to[k] = STAGE_NEVER;
   for (u32 k = 0; k < ni * no && first == ni * no; k++)
     if (t->a[k] != STAGE_NEVER) first = k;
   if (first == ni * no) return false;
@@ -43,8 +41,10 @@ static bool find_rank_one(task_map *m, const stage_task *t, u32 C) {
 static const task_map *map_of(const stage_task *t, u32 C, arena *tmp) {
   task_map *m = ZNEWN(tmp, task_map, 1);
   m->a = t->a, m->nin = t->nin, m->nout = t->nout;
-  const u32 most = MAX(t->nin, t->nout);
-  m->one = t->a && (1 + most) * C <= COUNT_OF(m->to) && find_rank_one(m, t, C);
+  const u32 most = MAX(t->nin, t->nout), ports = (1 + MAX(most, 1u)) * C;
+  m->from = NEWN(tmp, i64, ports), m->to = NEWN(tmp, i64, ports);
+  for (u32 k = 0; k < ports; k++) m->from[k] = m->to[k] = STAGE_NEVER;
+  m->one = t->a && (1 + most) * C <= ONE_PORTS && find_rank_one(m, t, C);
   m->all = m->one && most <= 1;
   for (u32 c = 0; m->all && c < C; c++) m->all = m->to[c] != STAGE_NEVER;
   return m;
@@ -208,160 +208,6 @@ EACH void run_line(pipe *p, const u32 C) {
   for (const sim_op *o = p->l->op, *end = o + p->l->n; o < end; o++) run_op(p, o, C);
 }
 
-// ---- bytes and busy time --------------------------------------------------------------------------------
-// What each type does to the memory of a class; NULL: there is no such task.
-static const stage_bytes **bytes_of_types(const pipe *p, arena *tmp) {
-  const sim_pipeline *pl = &p->st->pl;
-  const stage_bytes **v = ZNEWN(tmp, const stage_bytes *, line_types(pl) + p->st->nothers);
-  for (u32 k = 0; k < p->st->nothers; k++) v[line_other_type(pl, k)] = p->st->others[k].bytes;
-  for (u32 turn = 0; turn < 3; turn++) {
-    for (u32 k = 0; k < TASK_KINDS; k++)
-      for (u32 i = 0; i < pl->nstages; i++)
-        v[line_task_type(pl, k * pl->nstages + i, turn)] = p->st->task[k][pl->like[i]].bytes[turn];
-    for (u32 back = 0; back < 2; back++)
-      for (u32 k = 0; k < pl->nlinks; k++) {
-        const sim_link *l = &pl->link[k];
-        const u32 what = back * pl->nlinks + k;
-        v[line_send_type(pl, what, false, turn)] = p->send[what].x->sender[turn];
-        v[line_send_type(pl, what, true, turn)] =
-            p->st->send[back][back ? l->like_from : l->like_to].receiver[turn];
-      }
-  }
-  return v;
-}
-
-static void add_bytes(pipe *p, u32 at, const stage_bytes *b) {
-  for (u32 c = 0; c < p->C; c++) {
-    const u32 k = at * p->C + c;
-    p->peak[k] = MAX(p->peak[k], p->cur[k] + b[c].peak);
-    p->cur[k] += b[c].net;
-  }
-}
-
-static void add_word(pipe *p, u32 at, const stage_bytes *const *of) {
-  const sim_word *w = &p->l->word[at];
-  for (u32 c = 0; c < p->C; c++) {
-    i64 cur = p->cur[at * p->C + c], peak = p->peak[at * p->C + c];
-    for (u32 k = 0; k < w->n; k++) {
-      const sim_stretch *x = &w->v[k];
-      i64 net = 0, most = 0;
-      for (u32 i = x->first; i < x->first + x->len; i++) {
-        const stage_bytes *b = &of[w->type[i]][c];
-        most = MAX(most, net + b->peak);
-        net += b->net;
-      }
-      peak = MAX(peak, cur + MAX(net, 0) * (x->times - 1) + most);
-      cur += net * x->times;
-    }
-    p->cur[at * p->C + c] = cur, p->peak[at * p->C + c] = peak;
-  }
-}
-
-static void add_busy(pipe *p, u32 at, const stage_task *t, i64 times) {
-  for (u32 c = 0; c < p->C; c++)
-    p->busy[at * p->C + c] += t->busy[c] * times, p->comm[at * p->C + c] += t->comm[c] * times;
-}
-
-// Sends on the compute stream; the others keep it free. Those that are not simple were added as they ran.
-static void add_blocking(pipe *p) {
-  const sim_pipeline *pl = &p->st->pl;
-  for (u32 w = 0; w < 2 * pl->nlinks; w++) {
-    const send_map *s = &p->send[w];
-    const sim_link *l = &pl->link[w % pl->nlinks];
-    if (s->strm || !s->simple) continue;
-    const u32 *n = &p->l->count[line_send_type(pl, w, false, 0)], times = n[0] + n[1] + n[2];
-    for (u32 side = 0; side < 2; side++)
-      for (u32 c = 0; c < p->C; c++) {
-        const u32 at = pl->place[side ? l->to : l->from] * p->C + c;
-        p->busy[at] += s->dur[c] * times, p->comm[at] += s->dur[c] * times;
-      }
-  }
-}
-
-static void add_tasks(pipe *p) {
-  const sim_pipeline *pl = &p->st->pl;
-  for (u32 k = 0; k < TASK_KINDS; k++)
-    for (u32 i = 0; i < pl->nstages; i++) {
-      const u32 *n = &p->l->count[line_task_type(pl, k * pl->nstages + i, 0)], times = n[0] + n[1] + n[2];
-      if (pl->wide && pl->wide[i])
-        wide_add_busy(p->st, k * pl->nstages + i, times, p->busy, p->comm);
-      else if (times)
-        add_busy(p, pl->place[i], &p->st->task[k][pl->like[i]], times);
-    }
-}
-
-static void add_before(pipe *p) {
-  const sim_stages *st = p->st;
-  const u32 C = p->C;
-  for (u32 q = 0; q < st->pl.nplaces; q++)
-    for (u32 c = 0; c < C; c++) p->cur[q * C + c] = p->peak[q * C + c] = st->start[st->rep_no[q] * C + c];
-  for (u32 q = 0; st->ends && q < st->pl.nplaces; q++) {
-    add_bytes(p, q, st->ends->begin[q].bytes[0]);
-    add_busy(p, q, &st->ends->begin[q], 1);
-  }
-  for (u32 i = 0; !st->ends && i < st->pl.nstages; i++) {
-    const stage_task *t = &st->before[st->pl.like[i]];
-    add_bytes(p, st->pl.place[i], t->bytes[0]);
-    add_busy(p, st->pl.place[i], t, 1);
-  }
-}
-
-static void add_after(pipe *p) {
-  const sim_stages *st = p->st;
-  for (u32 q = 0; q < st->pl.nplaces; q++) {
-    const u32 r = st->rep_no[q];
-    for (u32 k = 0; k < st->nafter; k++) {
-      const stage_after *part = &st->after_bytes[k * st->nreps + r];
-      add_bytes(p, q, part->bytes);
-      for (u32 c = 0; c < p->C; c++) p->cur[q * p->C + c] -= part->freed[c] * (MAX(st->micro[q], 3u) - 3);
-    }
-    add_busy(p, q, &st->tail[r], 1);
-  }
-}
-
-// Of the sends on the compute stream, which every rank of either end is in as long as they last.
-static void add_sends_of(i64 *busy, const sim_stages *st, u32 link, bool back) {
-  const sim_pipeline *pl = &st->pl;
-  const sim_link *l = &pl->link[link];
-  const stage_send *x = &st->send[back][back ? l->like_to : l->like_from];
-  if (l->strm[back] || (back && !l->back)) return;
-  if (pl->wide && (pl->wide[l->from] || pl->wide[l->to])) {
-    const i64 *own = st->wide_send[back][link].busy;
-    for (u32 k = 0; k < pl->nplaces * st->nclass; k++) busy[k] += own[k];
-    return;
-  }
-  for (u32 k = 0; k < x->n; k++)
-    for (u32 c = 0; c < st->nclass; c++) {
-      if (x->v[k].from >> c & 1) busy[pl->place[back ? l->to : l->from] * st->nclass + c] += x->v[k].dur;
-      if (x->v[k].to >> c & 1) busy[pl->place[back ? l->from : l->to] * st->nclass + c] += x->v[k].dur;
-    }
-}
-
-u32 sim_stages_classes(const sim_stages *st) { return st->nclass; }
-
-i64 sim_stages_busiest(const sim_stages *st, arena *tmp) {
-  const sim_pipeline *pl = &st->pl;
-  const u32 C = st->nclass;
-  arena_mark_t mark = arena_mark(tmp);
-  i64 *busy = ZNEWN(tmp, i64, pl->nplaces * C), most = 0; // of one microbatch
-  for (u32 k = 0; k < TASK_KINDS; k++)
-    for (u32 i = 0; i < pl->nstages; i++) {
-      const stage_task *t = &st->task[k][pl->like[i]];
-      if (k == TASK_B && st->task[TASK_I][pl->like[i]].a) continue; // that is I and W
-      if (pl->wide && pl->wide[i]) wide_add_busy(st, k * pl->nstages + i, 1, busy, NULL);
-      for (u32 c = 0; t->a && c < C; c++) busy[pl->place[i] * C + c] += t->busy[c];
-    }
-  for (u32 k = 0; k < 2 * pl->nlinks; k++) add_sends_of(busy, st, k / 2, k & 1);
-  for (u32 k = 0; k < pl->nplaces * C; k++) busy[k] *= st->micro[k / C];
-  for (u32 i = 0; !st->ends && i < pl->nstages; i++)
-    for (u32 c = 0; c < C; c++) busy[pl->place[i] * C + c] += st->before[pl->like[i]].busy[c];
-  for (u32 k = 0; st->ends && k < pl->nplaces * C; k++) busy[k] += st->ends->begin[k / C].busy[k % C];
-  for (u32 q = 0; q < pl->nplaces; q++)
-    for (u32 c = 0; c < C; c++) most = MAX(most, busy[q * C + c] + st->tail[st->rep_no[q]].busy[c]);
-  arena_release(tmp, mark);
-  return most;
-}
-
 // ---- steps --------------------------------------------------------------------------------------------------
 // Clocks go into the event graph's slots, and come back.
 static void swap_clocks(pipe *p, bool into) {
@@ -448,32 +294,6 @@ static void run_after(pipe *p, arena *tmp) {
   }
 }
 
-static void sum_up(const pipe *p, sim_pipe_result *r) {
-  const sim_stages *st = p->st;
-  const u32 n = st->pl.nplaces * p->C;
-  u64 ranks = 0;
-  *r = (sim_pipe_result){.over_bytes = INT64_MIN};
-  for (u32 k = 0; k < n; k++) {
-    r->makespan_ps = MAX(r->makespan_ps, p->clock[k]);
-    r->peak_bytes = MAX(r->peak_bytes, p->peak[k]);
-    r->over_bytes = MAX(r->over_bytes, p->peak[k] - st->usable[st->rep_no[k / p->C] * p->C + k % p->C]);
-  }
-  for (u32 k = 0; k < n * st->nstreams; k++) r->makespan_ps = MAX(r->makespan_ps, p->channel[k]);
-  const i64 span = r->makespan_ps;
-  sim_sum busy = 0, comm = 0, idle = 0;
-  for (u32 k = 0; k < n; k++) {
-    const u32 w = st->weight[k];
-    busy += (sim_sum)w * (p->busy[k] - p->comm[k]);
-    comm += (sim_sum)w * p->comm[k];
-    idle += (sim_sum)w * (span - p->busy[k]);
-    ranks += w;
-  }
-  if (ranks < st->nranks) idle += (sim_sum)(st->nranks - ranks) * span, ranks = st->nranks; // on no place
-  r->utilisation = sim_mean_share(busy, span, ranks);
-  r->comm = sim_mean_share(comm, span, ranks);
-  r->bubble = sim_mean_share(idle, span, ranks);
-}
-
 // Numbers that a step leaves to the next one: clocks, channels, late parameters.
 static u32 state_of(const sim_stages *st) {
   return st->pl.nplaces * st->nclass * (1 + st->nstreams) + (st->ends ? st->ends->nlate : 0);
@@ -491,7 +311,7 @@ static void open_ends(pipe *p, arena *tmp) {
   }
 }
 
-static void begin(pipe *p, const sim_stages *st, arena *tmp, const sim_line *l) {
+static void begin(pipe *p, const sim_stages *st, const sim_totals *totals, arena *tmp, const sim_line *l) {
   const u32 cells = st->pl.nplaces * st->nclass;
   assert(sim_line_fits(l, st));
   *p = (pipe){.st = st, .l = l, .C = st->nclass};
@@ -500,7 +320,7 @@ static void begin(pipe *p, const sim_stages *st, arena *tmp, const sim_line *l) 
   p->wide = NEWN(tmp, i64, wide_room(st) + 1);
   p->cur = ZNEWN(tmp, i64, cells), p->peak = ZNEWN(tmp, i64, cells);
   p->busy = ZNEWN(tmp, i64, cells), p->comm = ZNEWN(tmp, i64, cells);
-  p->task = task_maps(st, tmp), p->send = send_maps(st, tmp);
+  p->task = totals ? totals->task : task_maps(st, tmp), p->send = send_maps(st, tmp);
 }
 
 static void run_alone(pipe *p, arena *tmp) {
@@ -724,28 +544,27 @@ static void find_periods(pipe *p, u32 n, arena *tmp, sim_pipe_result *r) {
 }
 
 // ---- all of it ----------------------------------------------------------------------------------------------
-static void finish(pipe *p, arena *tmp, sim_pipe_result *r) {
-  const stage_bytes *const *bytes = bytes_of_types(p, tmp);
-  add_before(p);
-  for (u32 q = 0; q < p->st->pl.nplaces; q++) add_word(p, q, bytes);
-  add_tasks(p);
-  add_blocking(p);
-  add_after(p);
-  sum_up(p, r);
+sim_totals *sim_totals_new(arena *a, const sim_stages *st) {
+  const u32 cells = st->pl.nplaces * st->nclass;
+  sim_totals *x = ZNEWN(a, sim_totals, 1);
+  x->task = task_maps(st, a);
+  x->peak = NEWN(a, i64, cells), x->busy = NEWN(a, i64, cells), x->comm = NEWN(a, i64, cells);
+  return x;
 }
 
-void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
+void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_totals *const *totals,
+               sim_pipe_result *r) {
   arena_mark_t mark = arena_mark(tmp);
   pipe p[SIM_LANES];
   const bool none[SIM_LANES] = {0};
   assert(n <= SIM_LANES);
-  for (u32 k = 0; k < n; k++) begin(&p[k], st[k], tmp, l);
+  for (u32 k = 0; k < n; k++) begin(&p[k], st[k], totals ? totals[k] : NULL, tmp, l);
   step(p, none, n, tmp);
-  for (u32 k = 0; k < n; k++) finish(&p[k], tmp, &r[k]);
+  for (u32 k = 0; k < n; k++) totals_add(&p[k], tmp, totals ? totals[k] : NULL, &r[k]);
   find_periods(p, n, tmp, r);
   arena_release(tmp, mark);
 }
 
 void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_result *r) {
-  sim_pipes(1, &st, tmp, l, r);
+  sim_pipes(1, &st, tmp, l, NULL, r);
 }

@@ -1,17 +1,21 @@
-// pipe.h - a pass over a line under way. Shared by pipe.c, lanes.c and wide.c only.
+// pipe.h - a pass over a line under way. Shared by pipe.c, totals.c, lanes.c and wide.c only.
 #ifndef HEDDLE_SIM_PIPE_H
 #define HEDDLE_SIM_PIPE_H
 #include "sim/stages.h"
 
 // Most rank classes of simple sends, and of lanes; most values that come to a task there, or leave it.
-enum { SIMPLE_CLASSES = 8, LANE_VALUES = 3 };
+enum {
+  SIMPLE_CLASSES = 8,
+  LANE_VALUES = 3,
+  ONE_PORTS = 2 * STAGE_CLASSES
+}; // ONE_PORTS: most of a map of rank one
 typedef struct {
   bool one; // a[o][i] = to[o] + from[i]
   bool
       all; // ... with one value at most that comes and one that leaves, and every clock is later than its task began
   u32 nin, nout;
-  const i64 *a; // as stage_task has it; NULL: there is no such task
-  i64 from[2 * STAGE_CLASSES], to[2 * STAGE_CLASSES];
+  const i64 *a;   // as stage_task has it; NULL: there is no such task
+  i64 *from, *to; // of a value besides the clocks at least
 } task_map;
 typedef struct {
   bool simple;  // class k to class k
@@ -37,6 +41,15 @@ typedef struct {
   i64 *cur, *peak, *busy, *comm; // [place * C + class]
   i64 *wide;                     // room for one map of a stage on several places
 } pipe;
+
+// What passes of the same tasks have in common.
+struct sim_totals {
+  const task_map *const *task;
+  const sim_line *line;    // that the rest is of; NULL: of none
+  i64 *peak, *busy, *comm; // [place * C + class]
+};
+// totals.c: what the pass that has run comes to, from `totals` as far as these know it, and left there. NULL: it is not.
+void totals_add(pipe *p, arena *tmp, sim_totals *totals, sim_pipe_result *r);
 
 // wide.c. A value from or to a stage on several places has a slot for each of these.
 u32 wide_room(const sim_stages *st); // of pipe.wide

@@ -446,7 +446,8 @@ i64 sim_stages_busiest(const sim_stages *st, arena *tmp);
 // A line of n steps, in which every task comes after what it needs, compiled for stages of that form: places,
 // stages, links and whether these have streams, microbatches, what a stage's I leaves for its W. In `a`. NULL: places
 // are apart, and a backward of a stage that has them in two parts runs whole; or two stages on one place read the same buffer
-// in their weight parts, and another one frees it than in the probe. No line tells what that takes.
+// in their weight parts, and another one frees it than in the probe; or there are more than 16,000 stages. No line tells
+// what that takes.
 typedef struct sim_line sim_line;
 const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *order, u32 n);
 bool sim_line_fits(const sim_line *l, const sim_stages *st); // are they of that form?
@@ -455,7 +456,14 @@ void sim_pipe(const sim_stages *st, arena *tmp, const sim_line *l, sim_pipe_resu
 // The same of n sets of stages, SIM_LANES at most; those with as many rank classes in less than twice the time
 // of one on processors with AVX2.
 enum { SIM_LANES = 8 };
-void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_pipe_result *r);
+// What passes of the same tasks have in common, whatever streams their sends are on, if they are on streams
+// (sim_stages_sending), in `a`: how tasks run; and of the latest line bytes and busy times, which do not depend on times.
+typedef struct sim_totals sim_totals;
+sim_totals *sim_totals_new(arena *a, const sim_stages *st);
+void sim_totals_forget(sim_totals *x, const sim_line *l); // the line is given up
+// totals: of each set; NULL: of none.
+void sim_pipes(u32 n, const sim_stages *const *st, arena *tmp, const sim_line *l, sim_totals *const *totals,
+               sim_pipe_result *r);
 
 // Nodes [from, to) of an event graph on slots x, calls by their maps where they have any.
 void sim_part(const sim_graph *c, u32 from, u32 to, i64 *x, i64 *frame);

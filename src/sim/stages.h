@@ -130,15 +130,15 @@ void ending_use(arena *a, sim_stages *st, const sim_ending *e);
 // ---- compiled lines (line.c) ----------------------------------------------------------------------------
 enum { SLOT_NEVER, SLOT_NOBODY, SLOT_FIRST }; // a value that is never waited for; one that nobody takes
 typedef enum { OP_TASK, OP_TASK_MANY, OP_TASK_END, OP_TASK_WIDE, OP_SEND } sim_op_kind;
-typedef struct {
+typedef struct {   // 20 bytes: most of what a search reads
   u16 kind, place; // place: of a task
-  u32 what;        // kind * stages + stage; of a send: back * links + link
+  u16 what;        // kind * stages + stage; of a send: back * links + link
+  // TASK: what of the send + 1 that takes its value at once, 0: there is none; the task that takes it then, by what;
+  // which pair it is of the task before it on its place and itself
+  u16 send, next, pair;
   // Slots; MANY, END, WIDE: in: from there on in `many` n, n slots, m, m slots, STAGE_BEGINS and STAGE_ENDS. Of a send: in:
   // its slot
   u32 in, out;
-  // TASK: what of the send + 1 that takes its value at once, 0: there is none; the task that takes it then, by what;
-  // which pair it is of the task before it on its place and itself
-  u32 send, next, pair;
 } sim_op;
 typedef struct {
   u32 before, what; // before: of what + 1; 0: it is the first of its place

@@ -41,7 +41,7 @@ static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time,
       sim_pipe(st, a, l, &p);
       sim_pipe_result lanes[2]; // the same in vectors
       const sim_stages *both[2] = {st, st};
-      sim_pipes(2, both, a, l, lanes);
+      sim_pipes(2, both, a, l, NULL, lanes);
       many_classes += sim_stages_classes(st) > 2;
       bytes_differ += p.peak_bytes != r.peak_bytes;
       ok = !memcmp(&lanes[0], &p, sizeof p) && !memcmp(&lanes[1], &p, sizeof p) &&
@@ -82,6 +82,8 @@ static bool sends_elsewhere(plans_model *m, const plan *pn, cost_model *k, const
   for (u32 i = 0; i < pl->nlinks; i++)
     from[i] = pl->place[pl->link[i].from], to[i] = pl->place[pl->link[i].to];
   prog_free(probe);
+  sim_totals *totals = st ? sim_totals_new(a, st) : NULL; // of one stream and of two, over one line
+  const sim_line *line = NULL;
   for (u32 channels = 0; channels <= 2; channels++) {
     plan as = *pn;
     as.send_stream = channels ? peers.send_stream : (sym){0};
@@ -94,7 +96,8 @@ static bool sends_elsewhere(plans_model *m, const plan *pn, cost_model *k, const
     sim_result r;
     REQUIRE(d && sim_run(m->c, a, d, k, &so, &r));
     sim_pipe_result p;
-    sim_pipe(own, a, sim_line_new(a, own, order, n), &p);
+    if (!line || !sim_line_fits(line, own)) line = sim_line_new(a, own, order, n);
+    sim_pipes(1, &own, a, line, channels ? &totals : NULL, &p);
     prog_free(d);
     sent[channels]++;
     if (p.makespan_ps == r.makespan_ps && p.peak_bytes == r.peak_bytes && p.comm == r.comm &&
@@ -406,7 +409,7 @@ TEST(pipe_lanes_are_pipes) {
       if (sim_line_fits(line, own)) st[n++] = own;
     }
     sim_pipe_result all[SIM_LANES], one;
-    sim_pipes(n, st, a, line, all);
+    sim_pipes(n, st, a, line, NULL, all);
     for (u32 j = 0; j < n; j++) {
       sim_pipe(st[j], a, line, &one);
       CHECK_MSG(!memcmp(&one, &all[j], sizeof one), "%s, lane %u: %lld for %lld", shapes[i], j,

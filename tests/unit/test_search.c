@@ -69,6 +69,35 @@ TEST(search_is_the_same_on_any_number_of_threads) {
   tear_down(&s);
 }
 
+// Blocks of a worker and sets of a part are others then; every point is in one part, with the same figures.
+TEST(search_without_bounds_is_the_same_on_threads_and_in_parts) {
+  setting s = set_up(small, "dgx-2", 64, true);
+  search_opts o = {
+      .train = true, .optim = optim_default(OPTIM_ADAM), .batch = 64, .no_bounds = true, .threads = 1};
+  REQUIRE(strategy_parse(
+      s.c, s.a, "mb=1,4 v=1,2 schedule=1f1b,interleaved,zb-h1,chimera overlap=none,pp zero=0,1", &o.space));
+  search_result one, other;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &one));
+  o.threads = 3;
+  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &other));
+  REQUIRE(one.npoints == other.npoints);
+  for (u32 i = 0; i < one.npoints; i++) CHECK(same_point(&one.point[i], &other.point[i]));
+  u32 dealt = 0, applied = 0, both = 0;
+  for (o.parts = 2, o.part = 1; o.part <= 2; o.part++) {
+    REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &other));
+    dealt += other.dealt, both += other.dealt > 0;
+    for (u32 i = 0, k = 0; i < other.npoints; i++) { // both are ranked
+      const search_point *p = &other.point[i];
+      if (!p->time_ps) continue;
+      while (k < one.npoints && !same_point(&one.point[k], p)) k++;
+      CHECK(k < one.npoints);
+      applied++;
+    }
+  }
+  CHECK(both == 2 && dealt == one.dealt && applied == one.count[SEARCH_RAN] + one.count[SEARCH_OVER_MEMORY]);
+  tear_down(&s);
+}
+
 TEST(search_value_is_the_simulated_value) {
   setting s = set_up(small, "a40-4x4", 32, true);
   search_opts o = {
