@@ -9,7 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STEPS = 12 };
+// What else runs on the machine only adds, and comes and goes: each plan is run in every round, and its fastest counts.
+enum { STEPS = 12, ROUNDS = 2 };
 
 // Standard output goes to the file, errors to the user.
 static bool run_to(const char *const *argv, const char *path) {
@@ -84,7 +85,12 @@ bool plans_measure(cli *x, heddle_search *f, uint32_t *best) {
     fprintf(stderr, "error: %s: the folder cannot be made: %s\n", folder, strerror(errno));
     return false;
   }
-  for (uint32_t k = 0; k < n && !ends_came(); k++) ps[k] = measure(x, f, k, folder);
+  for (uint32_t i = 0; i < ROUNDS * n && !ends_came(); i++) {
+    const uint32_t k = i % n;
+    if (i >= n && !ps[k]) continue; // it has said why
+    const int64_t now = measure(x, f, k, folder);
+    if (i < n || (now && now < ps[k])) ps[k] = now;
+  }
   rmdir(folder);
   ends_repeat();
   const bool ok = heddle_search_measured(f, n, ps, best);
