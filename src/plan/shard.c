@@ -769,7 +769,6 @@ static void make_returns(sharding *s, const shard_call_of *c) {
 
 static key_words call_key(const apply *x, const shard_call_of *c, const func_info *f) {
   key_words k = {0};
-  vec_reserve(x->a, &k, 64);
   *vec_push(x->a, &k) = (u64)c->f.i << 32 | (u64)(c->stored != NULL) << 1 | (c->demand != NULL);
   *vec_push(x->a, &k) = (u64)c->own << 32 | c->pack_results;
   group_put_free_axes(x->a, &k, x->p->sp, c->g);
