@@ -1,7 +1,7 @@
 // arena.c - memory that is given back all at once, growable arrays in it, and what happens when there is
 // no more. Not a general allocator: nothing is freed singly.
 //
-// Idea: a stack of blocks, each twice the one below (64 KiB to 8 MiB, or as large as one request needs). The
+// Idea: a stack of blocks, each about half of all below (64 KiB to 8 MiB, or as large as one request needs). The
 // arena itself lives in its first block, so that making one is a single allocation that either works or
 // leaves nothing behind. A release keeps one block as a spare: a scratch loop that crosses a block boundary
 // on every round does not go to the system on every round.
@@ -12,9 +12,11 @@
 // Every thread keeps some freed blocks for its next arenas: a search makes and frees arenas of the same sizes
 // thousands of times, and fresh pages from the system cost more than all that is written to them. (Not under
 // AddressSanitizer, which is to see every use after a free.) Large blocks ask for large pages, where the system has
-// them for those who ask.
+// them for those who ask, and smaller ones are cut from stretches that are one large page each: a search has thousands
+// of them, and of small pages the processor remembers too few.
 #include "base/internal.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -50,10 +52,15 @@ enum { BLOCK_MAX = 8 << 20 };
 #endif
 #define ROUND_UP(n) (((n) + ALIGN - 1) & ~(size_t)(ALIGN - 1))
 
+typedef struct { // a large page that smaller blocks are cut from; given back with the last of them
+  void *page;
+  atomic_size_t out; // bytes that are not given back; several threads may have blocks of one
+} stretch;
 typedef struct block block;
 struct block {
   block *below;
   size_t size; // header included
+  stretch *of; // NULL: of none
 };
 
 struct arena {
@@ -83,22 +90,48 @@ static char *block_start(block *b) { return (char *)b + ROUND_UP(sizeof *b); }
 static char *block_end(block *b) { return (char *)b + b->size; }
 
 // ---- blocks kept by a thread, by size: 64 KiB << class ---------------------------------------------------
-enum { CLASSES = 8, KEPT_MAX = 48 << 20 };
+enum { CLASSES = 8, KEPT_MAX = 96 << 20 };
 typedef struct {
   block *top[CLASSES];
   size_t bytes;
+  stretch *of; // the one at hand, and what is not cut yet
+  char *at;
+  size_t left;
   bool armed; // given back when the thread ends
 } kept_blocks;
 static _Thread_local kept_blocks kept;
+
+static void stretch_give_back(stretch *x, size_t bytes) {
+  if (!bytes || atomic_fetch_sub(&x->out, bytes) != bytes) return;
+  free(x->page);
+  free(x);
+}
+
+static void block_give_back(block *b) {
+  if (b && b->of)
+    stretch_give_back(b->of, b->size);
+  else
+    free(b);
+}
 
 static void kept_free(void *unused) {
   (void)unused;
   for (int c = 0; c < CLASSES; c++)
     for (block *b = kept.top[c], *below; b; b = below) {
       below = b->below;
-      free(b);
+      block_give_back(b);
     }
+  stretch_give_back(kept.of, kept.left);
   kept = (kept_blocks){0};
+}
+
+static pthread_key_t kept_key;
+static void kept_key_make(void) { pthread_key_create(&kept_key, kept_free); }
+static void kept_arm(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, kept_key_make);
+  pthread_setspecific(kept_key, &kept);
+  kept.armed = true;
 }
 
 void base_trim(void) {
@@ -122,9 +155,6 @@ void base_zero(void *p, size_t bytes) {
   memset(p, 0, bytes);
 }
 
-static pthread_key_t kept_key;
-static void kept_key_make(void) { pthread_key_create(&kept_key, kept_free); }
-
 static int class_of(size_t size) {
   for (int c = 0; c < CLASSES; c++)
     if (size == (size_t)BLOCK_MIN << c) return c;
@@ -137,30 +167,60 @@ static void block_free(block *b) {
   c = -1;
 #endif
   if (c < 0 || kept.bytes + b->size > KEPT_MAX) {
-    free(b);
+    block_give_back(b);
     return;
   }
-  if (!kept.armed) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, kept_key_make);
-    pthread_setspecific(kept_key, &kept);
-    kept.armed = true;
-  }
+  if (!kept.armed) kept_arm();
   b->below = kept.top[c];
   kept.top[c] = b;
   kept.bytes += b->size;
 }
 
-static block *block_from_system(size_t size) {
 #if defined(MADV_HUGEPAGE) && !defined(ASAN)
-  if (size >= LARGE_PAGE) {
-    void *p = NULL;
-    if (must_fail() || posix_memalign(&p, LARGE_PAGE, size)) base_out_of_memory(size);
-    (void)madvise(p, size, MADV_HUGEPAGE); // a system without them says no, and nothing is lost
-    return p;
+static void *large_pages(size_t size) {
+  void *p = NULL;
+  if (must_fail() || posix_memalign(&p, LARGE_PAGE, size)) base_out_of_memory(size);
+  (void)madvise(p, size, MADV_HUGEPAGE); // a system without them says no, and nothing is lost
+  return p;
+}
+
+static block *cut(size_t size) {
+  block *b = (block *)kept.at;
+  b->size = size, b->of = kept.of;
+  kept.at += size, kept.left -= size;
+  return b;
+}
+
+// Of less than a large page. What the stretch at hand has left, if that is too little, is kept in smaller blocks.
+static block *block_of_stretch(size_t size) {
+  if (kept.left >= size) return cut(size);
+  for (int c = CLASSES; c-- > 0;)
+    while (kept.left >= (size_t)BLOCK_MIN << c) block_free(cut((size_t)BLOCK_MIN << c));
+  void *page = large_pages(LARGE_PAGE);
+  stretch *x = malloc(sizeof *x);
+  if (!x) {
+    free(page);
+    base_out_of_memory(sizeof *x);
   }
+  x->page = page;
+  atomic_init(&x->out, LARGE_PAGE);
+  if (!kept.armed) kept_arm();
+  kept.of = x, kept.at = page, kept.left = LARGE_PAGE;
+  return cut(size);
+}
 #endif
-  return base_malloc(size);
+
+static block *block_from_system(size_t size, int c) {
+  block *b;
+#if defined(MADV_HUGEPAGE) && !defined(ASAN)
+  if (size < LARGE_PAGE && c >= 0 && !base_fail_after) return block_of_stretch(size);
+  b = size < LARGE_PAGE ? base_malloc(size) : large_pages(size);
+#else
+  (void)c;
+  b = base_malloc(size);
+#endif
+  b->of = NULL;
+  return b;
 }
 
 static block *block_new(size_t size) {
@@ -170,7 +230,7 @@ static block *block_new(size_t size) {
     kept.top[c] = b->below;
     kept.bytes -= size;
   } else {
-    b = block_from_system(size);
+    b = block_from_system(size, c);
   }
   b->below = NULL;
   b->size = size;
@@ -196,7 +256,8 @@ void arena_free(arena *a) {
 
 // A new top block with room for n bytes. What is left of the old one is lost until a release returns to it.
 static void grow(arena *a, size_t n) {
-  size_t size = MIN(MAX(2 * a->top->size, (size_t)BLOCK_MIN), (size_t)BLOCK_MAX);
+  size_t size = BLOCK_MIN;
+  while (size < a->bytes / 2 && size < BLOCK_MAX) size *= 2;
   while (size < n + ROUND_UP(sizeof(block)) && size < BLOCK_MAX) size *= 2; // so that threads can keep it
   size = MAX(size, n + ROUND_UP(sizeof(block)));
   block *b = a->spare;

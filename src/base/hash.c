@@ -69,9 +69,11 @@ u32 hmap_get(const hmap *m, u64 h) {
 }
 
 void key_put_bytes(arena *a, key_words *k, const void *p, size_t n) {
-  *vec_push(a, k) = n;
-  for (const char *s = p; n; s += MIN(n, 8), n -= MIN(n, 8))
-    *vec_push(a, k) = n >= 8 ? word8(s) : word_of(s, n);
+  const char *s = p;
+  u64 *w = vec_push_n(a, k, (u32)(1 + (n + 7) / 8));
+  *w++ = n;
+  for (; n >= 8; s += 8, n -= 8) *w++ = word8(s);
+  if (n) *w = word_of(s, n);
 }
 
 static u64 key_hash(const key_words *k) { return hash_bytes(k->v, k->n * sizeof *k->v, 0); }

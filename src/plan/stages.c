@@ -64,9 +64,12 @@ static u32 parts_of(const main_build *mb, const submesh *v, u32 n, const submesh
 // Submeshes are places, but for those that are several others together.
 static void number_places(main_build *mb, submesh *v, u32 n) {
   u16 *part = NEWN(mb->x->a, u16, n + 1);
+  bool equal = true; // of one size: none lies inside another
+  for (u32 k = 1; k < n; k++)
+    equal &= group_get(mb->p->sp, v[k].g)->nranks == group_get(mb->p->sp, v[0].g)->nranks;
   for (u32 pass = 0; pass < 2; pass++)
     for (u32 k = 0; k < n; k++) {
-      const u32 parts = parts_of(mb, v, n, &v[k], part);
+      const u32 parts = equal ? 0 : parts_of(mb, v, n, &v[k], part);
       if (!pass && !parts) v[k].place = mb->nplaces++;
       if (pass != (parts > 0)) continue;
       u16 *in = NEWN(mb->x->a, u16, parts + 1);
@@ -272,8 +275,9 @@ static layout split_over(main_build *mb, const plan_trans *t, layout l, const sh
 
 mesh_param *main_param(const main_build *mb, value v, group g) {
   const space *sp = mb->p->sp;
-  const mesh m = group_get(sp, g)->m;
   mesh_param *home = &mb->home[v - 1];
+  if (mb->x->pn->nmeshes == 1) return home->g.i ? home : NULL;
+  const mesh m = group_get(sp, g)->m;
   if (home->g.i && group_get(sp, home->g)->m.i == m.i) return home;
   for (u32 k = mb->first_copy[v - 1]; k; k = mb->copies.v[k - 1].next)
     if (group_get(sp, mb->copies.v[k - 1].g)->m.i == m.i) return &mb->copies.v[k - 1];

@@ -92,6 +92,8 @@ static void split_by_uneven(splitter *x) {
 static void split_by_type(splitter *x, type t, group call) {
   sim *s = x->s;
   const type_info *ti = type_get(s->p, t);
+  if (x->seen_on[t.i] == call.i + 1) return;
+  x->seen_on[t.i] = call.i + 1;
   for (u32 k = 0; k < ti->n; k++) split_by_type(x, ti->elem[k], call);
   if (ti->tuple) return;
   group g = group_bind(ti->g, call);
@@ -112,11 +114,8 @@ static void split_by_type(splitter *x, type t, group call) {
 static void split_by_values(splitter *x, u32 row) {
   const priced *pr = &x->s->priced.v[row];
   const func_info *f = func_get(x->s->p, pr->f);
-  for (u32 v = 1; v < f->values.n; v++) {
-    type t = f->values.v[v].ty;
-    if (x->seen_on[t.i] != pr->g.i + 1) split_by_type(x, t, pr->g);
-    x->seen_on[t.i] = pr->g.i + 1;
-  }
+  for (u32 v = 1; v < f->values.n; v++)
+    if (x->seen_on[f->values.v[v].ty.i] != pr->g.i + 1) split_by_type(x, f->values.v[v].ty, pr->g);
 }
 
 static void split_by_prices(sim *s, u64 *sig) {
