@@ -422,3 +422,13 @@ const char *choice_needs(arena *a, choice_id id, u32 words) {
   if (!r->where) put_needs(&b, a, id, r->needs);
   return sb_str(&b);
 }
+
+int strategy_packed_compare(const strategy_packed *x, const strategy_packed *y) {
+  if (x->more || y->more) {
+    const strategy s = strategy_unpack(x), t = strategy_unpack(y);
+    return strategy_compare(&s, &t);
+  }
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (x->n[i] != y->n[i]) return x->n[i] < y->n[i] ? -1 : 1;
+  return 0;
+}

@@ -191,6 +191,7 @@ enum { PACKED_MORE = UINT16_MAX }; // a list, a file, a number that is as large
 strategy_packed strategy_pack(arena *a, const strategy *s);
 strategy strategy_unpack(const strategy_packed *x);
 choice_value strategy_packed_value(const strategy_packed *x, choice_id id);
+int strategy_packed_compare(const strategy_packed *x, const strategy_packed *y); // strategy_compare
 u64 strategy_hash(const strategy *s);
 // The rows that are not at their defaults, dp, tp and pp always.
 void strategy_print(const strategy *s, strbuf *out);

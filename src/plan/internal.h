@@ -17,6 +17,14 @@ typedef struct {
   diag_item d;
   diag_part_item hint[2];
 } refusal;
+typedef struct {
+  const sched_row *row;
+  sched_shape shape;
+  u64 key;   // 0: refused, or not asked for
+  bool fits; // there is one
+  u32 refusal;
+  const u32 *live;
+} planned_schedule;
 
 // A source program with what does not depend on a plan: laws of its instructions, gradients of its functions.
 struct planner {
@@ -49,14 +57,7 @@ struct planner {
   u32 nfuncs;         // functions of the program as it came
   bool *cone;         // per instruction of main: depends on constants alone, or is read by nobody (forms.c)
   uses uses;          // of main's values: waiting counts, as a stage hands over what another one waits for
-  VEC(struct {
-    const sched_row *row;
-    sched_shape shape;
-    u64 key; // 0: refused
-    u32 refusal;
-    const u32 *live;
-  })
-  schedules;
+  VEC(planned_schedule) schedules;
   VEC(struct {
     planner_ends of;
     const u32 *end;

@@ -288,10 +288,10 @@ plan_law(planner *pl, func f,
 // is none.
 func planner_decompose(planner *pl, func f, u32 index);
 const classes *planner_classes(planner *pl); // of the source program, kept
-// The key of a schedule, kept; 0 and a diagnostic if it cannot be made. live (or NULL): plan_live of it,
-// kept.
+// The key of a schedule, kept, with its plan_live (or NULL); 0 and a diagnostic if it cannot be made. Fits: has it one?
 u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *shape, loc where,
                          const u32 **live);
+bool planner_schedule_fits(planner *pl, const sched_row *row, const sched_shape *shape, loc where);
 // By [replica * stages + stage], of a schedule with backwards: microbatches whose forward has run and whose backward has not,
 // when its place has most of them. In `a`.
 u32 *plan_live(arena *a, const sched *s);
@@ -759,10 +759,10 @@ const u32 *policy_alive(planner *pl, arena *a, const hybrid_opts *o, const strat
 // Reads every file that a strategy set names into `a`, and notes in the set what strategies need to know of it
 // (choice_is_interlaced). False and diagnostics if one cannot be read, or deadlocks.
 bool policy_schedule_files(ctx *c, arena *a, strategy_set *set, schedule_files *out);
-bool policy_schedule_read(ctx *c, arena *a,
-                          hybrid_opts *o); // likewise of one strategy, unless `files` has it
-// Has the schedule of a settled strategy the sizes that its row asks for? Else a diagnostic. Files are not asked.
+bool policy_schedule_read(ctx *c, arena *a, hybrid_opts *o); // likewise of one, unless `files` has it
+// Has the schedule of a settled strategy the sizes that its row asks for; does it run? Else a diagnostic. Files are not asked.
 bool policy_schedule_fits(ctx *c, const strategy *s, bool train);
+bool policy_schedule_runs(planner *pl, const strategy *s, bool train);
 const char *policy_schedule_name(u32 i);                 // NULL past the last
 bool policy_schedule_named(const char *name, u32 *word); // by any of its names; false: none
 void policy_zero(plan *pn, u8 axis, u32 level);

@@ -401,35 +401,50 @@ static void count_alive(void *arg, const sched_seq *seq) {
   plan_live_on(seq, x->nstages, x->npasses, x->live);
 }
 
-u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *given, loc where,
-                         const u32 **live) {
+// What is known of the schedule: its key, that it has one, or why there is none.
+static planned_schedule *schedule_of(planner *pl, const sched_row *row, const sched_shape *given) {
   sched_shape own = *given, *x = &own;
   if (row->group && own.group == own.places) own.group = 0; // which says the same
   const u64 hash = hash_bytes(row->name, strlen(row->name), sched_shape_hash(x));
-  for (u32 it = 0, i; hmap_next(&pl->schedule_map, hash, &it, &i);) {
-    if (pl->schedules.v[i].row != row || !sched_shape_same(&pl->schedules.v[i].shape, x)) continue;
-    if (pl->schedules.v[i].refusal) refuse_again(pl, pl->schedules.v[i].refusal);
-    if (live) *live = pl->schedules.v[i].live;
-    return pl->schedules.v[i].key;
-  }
-  const u32 said = diag_count(pl->src->c);
+  for (u32 it = 0, i; hmap_next(&pl->schedule_map, hash, &it, &i);)
+    if (pl->schedules.v[i].row == row && sched_shape_same(&pl->schedules.v[i].shape, x))
+      return &pl->schedules.v[i];
+  hmap_add(pl->a, &pl->schedule_map, hash, pl->schedules.n);
+  planned_schedule *k = vec_push(pl->a, &pl->schedules);
+  *k = (planned_schedule){.row = row, .shape = own};
+  return k;
+}
+
+static void make_key(planner *pl, planned_schedule *k, loc where) {
+  const sched_row *row = k->row;
   // No more stages than there can be: else no sequence is told.
   const arena_mark_t mark = arena_mark(pl->a);
-  const u64 most = sched_nstages(row, x->places, x->chunks);
+  const u64 most = sched_nstages(row, k->shape.places, k->shape.chunks);
   const u32 stages = (u32)MIN(most, UINT16_MAX);
   const alive of = {stages, sched_passes(row), ZNEWN(pl->a, u32, sched_replicas(row) * stages + 1)};
-  const u64 key = sched_make_key(pl->src->c, row->name, x, where, count_alive, (void *)(uintptr_t)&of);
-  if (!key) {
-    arena_release(pl->a, mark);
-    if (where.i) return 0; // said by somebody, with a place of its own
-  }
-  if (live) *live = key ? of.live : NULL;
-  hmap_add(pl->a, &pl->schedule_map, hash, pl->schedules.n);
-  vec_push(pl->a, &pl->schedules);
-  pl->schedules.v[pl->schedules.n - 1].row = row;
-  pl->schedules.v[pl->schedules.n - 1].shape = *x;
-  pl->schedules.v[pl->schedules.n - 1].key = key;
-  pl->schedules.v[pl->schedules.n - 1].refusal = key ? 0 : keep_refusal(pl, said);
-  pl->schedules.v[pl->schedules.n - 1].live = key ? of.live : NULL;
-  return key;
+  k->key = sched_make_key(pl->src->c, row->name, &k->shape, where, count_alive, (void *)(uintptr_t)&of);
+  k->live = k->key ? of.live : NULL, k->fits = k->key != 0;
+  if (!k->key) arena_release(pl->a, mark);
+}
+
+u64 planner_schedule_key(planner *pl, const sched_row *row, const sched_shape *of, loc where,
+                         const u32 **live) {
+  planned_schedule *k = schedule_of(pl, row, of);
+  const u32 said = diag_count(pl->src->c);
+  if (k->refusal) refuse_again(pl, k->refusal);
+  if (!k->key && !k->refusal) make_key(pl, k, where);
+  if (!k->key && !k->refusal && !where.i)
+    k->refusal = keep_refusal(pl, said); // else it has a place of its own
+  if (live) *live = k->live;
+  return k->key;
+}
+
+bool planner_schedule_fits(planner *pl, const sched_row *row, const sched_shape *of, loc where) {
+  planned_schedule *k = schedule_of(pl, row, of);
+  const u32 said = diag_count(pl->src->c);
+  if (k->refusal) refuse_again(pl, k->refusal);
+  if (k->fits || k->refusal) return k->fits;
+  k->fits = sched_can_make(pl->src->c, row->name, &k->shape, where);
+  if (!k->fits && !where.i) k->refusal = keep_refusal(pl, said);
+  return k->fits;
 }

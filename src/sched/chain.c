@@ -20,6 +20,8 @@ typedef struct {
   u32 place, at; // the next task is seq[place].v[at]
 } turn;
 
+static const u8 bit[TASK_KINDS] = {[TASK_F] = 1, [TASK_B] = 2, [TASK_I] = 2, [TASK_W] = 4};
+
 // Has what the task needs run? ran: by stage and microbatch, 1: forward, 2: backward, 4: W.
 static inline bool ready(const u8 *ran, const sched_task *t, u32 last, size_t K) {
   const u8 *own = ran + t->stage * K + t->mb;
@@ -28,8 +30,33 @@ static inline bool ready(const u8 *ran, const sched_task *t, u32 last, size_t K)
   return *own & 1 && (t->stage == last || own[K] & 2);
 }
 
+// In what order places go on does not matter to whether all of them end.
+bool chain_ends(arena *a, const sched *s, bool *fits) {
+  const size_t K = s->nmicro;
+  const arena_mark_t mark = arena_mark(a);
+  u8 *ran = ZNEWN(a, u8, s->nstages * K);
+  u32 *at = ZNEWN(a, u32, s->nplaces + 1);
+  u64 left = 0, had = 0;
+  for (u32 p = 0; p < s->nplaces; p++) left += s->seq[p].n;
+  *fits = true;
+  while (left != had) {
+    had = left;
+    for (u32 p = 0; p < s->nplaces; p++) {
+      const sched_seq *seq = &s->seq[p];
+      u32 i = at[p];
+      for (; i < seq->n && ready(ran, &seq->v[i], s->nstages - 1, K); i++) {
+        const sched_task *t = &seq->v[i];
+        *fits &= !t->paired;
+        ran[t->stage * K + t->mb] |= bit[t->kind];
+      }
+      left -= i - at[p], at[p] = i;
+    }
+  }
+  arena_release(a, mark);
+  return !left && *fits;
+}
+
 bool chain_run(arena *a, const sched *s, sched_slot *v, u32 *nsteps, bool *fits) {
-  static const u8 bit[TASK_KINDS] = {[TASK_F] = 1, [TASK_B] = 2, [TASK_I] = 2, [TASK_W] = 4};
   const size_t K = s->nmicro;
   arena_mark_t mark = arena_mark(a);
   u8 *ran = ZNEWN(a, u8, s->nstages * K);
@@ -52,7 +79,7 @@ bool chain_run(arena *a, const sched *s, sched_slot *v, u32 *nsteps, bool *fits)
     for (u32 k = 0; k < nnow; k++) {
       const sched_task *t = &s->seq[now[k].place].v[now[k].index];
       ran[t->stage * K + t->mb] |= bit[t->kind];
-      if (v) v[put + k] = now[k];
+      v[put + k] = now[k];
     }
     put += nnow, any = nnow, n = left;
   }

@@ -148,9 +148,10 @@ static inline size_t cell_index(const merge *m, const sched_task *t) {
 void merge_open(merge *m, arena *a, const sched *s, const sched_buffers *b);
 bool merge_run(merge *m); // false: a deadlock
 bool sched_runs(const sched *s, const sched_buffers *b);
-// chain.c: is it of the form that this knows? Then its line, in v (NULL: none is wanted); false: a deadlock,
-// or (*fits false) there are pairs.
+// chain.c: is it of the form that this knows? Then its line, in v; false: a deadlock, or (*fits false) there are
+// pairs. And without the line.
 bool chain_is(const sched *s);
+bool chain_ends(arena *a, const sched *s, bool *fits);
 bool chain_run(arena *a, const sched *s, sched_slot *v, u32 *nsteps, bool *fits);
 bool share_places(const sched_places *a, const sched_places *b); // clock.c
 // How long what a task on places `from` makes is on its way to a task on places `to`: 0 if each of these has it already.

@@ -311,8 +311,7 @@ static bool usual(const sched *s, const sched_buffers *b) {
 bool sched_runs(const sched *s, const sched_buffers *b) {
   arena *a = arena_new();
   merge m;
-  u32 steps;
-  bool fits = usual(s, b), ok = fits && chain_run(a, s, NULL, &steps, &fits);
+  bool fits = usual(s, b), ok = fits && chain_ends(a, s, &fits);
   if (!fits) merge_open(&m, a, s, b), ok = merge_run(&m);
   arena_free(a);
   return ok;

@@ -420,18 +420,16 @@ static sched_seq fill_place(u32 row, const sched_shape *shape, u32 place, sched_
 
 static void set_tasks(arena *a, u32 row, const sched_shape *shape, sched *s) {
   const u32 n = tasks_of_place(row, shape);
-  sched_task *t = NEWN(a, sched_task, (size_t)n * s->nplaces);
   sched_seq *seq = NEWN(a, sched_seq, s->nplaces);
   s->seq = seq;
   if (rows[row].fill_all) {
+    sched_task *t = NEWN(a, sched_task, (size_t)n * s->nplaces);
     rows[row].fill_all(shape, t);
     for (u32 r = 0; r < s->nplaces; r++) seq[r] = (sched_seq){n, t + (size_t)n * r};
     return;
   }
-  for (u32 r = 0; r < s->nplaces; r++) {
-    seq[r] = fill_place(row, shape, r, t);
-    t += seq[r].n;
-  }
+  for (u32 r = 0; r < s->nplaces; r++) // each by itself: blocks of this size are kept by arenas
+    seq[r] = fill_place(row, shape, r, NEWN(a, sched_task, n));
 }
 
 void sched_set_micro(arena *a, sched *s, const u32 *micro) {
@@ -573,6 +571,18 @@ const sched *sched_make_on(ctx *c, arena *a, const char *name, const sched_shape
   set_tasks(a, row, &shape, s);
   s->nedges = nedges, s->edge = edge;
   return s;
+}
+
+bool sched_can_make(ctx *c, const char *name, const sched_shape *given, loc where) {
+  arena *a = arena_new();
+  sched_shape shape;
+  u32 row;
+  sched *s = form_of(c, a, name, given, where, &row, &shape);
+  const bool tried = s && may_deadlock(&rows[row].row, &shape);
+  if (tried) set_tasks(a, row, &shape, s);
+  const bool ok = s && (!tried || check_groups(c, &rows[row].row, &shape, where, s));
+  arena_free(a);
+  return ok;
 }
 
 u64 sched_make_key(ctx *c, const char *name, const sched_shape *given, loc where,

@@ -173,6 +173,8 @@ const char *sched_row_near(arena *a,
 const sched *sched_make(ctx *c, arena *a, const char *name, const sched_shape *s, loc where);
 // Are these sizes of a schedule of the row? Whether it deadlocks is left to sched_make. False and a diagnostic.
 bool sched_possible(ctx *c, const sched_row *r, const sched_shape *s, loc where);
+// Would sched_make make it? That is cheaper to find: most rows need no tasks for it.
+bool sched_can_make(ctx *c, const char *name, const sched_shape *s, loc where);
 // As sched_make for a graph of stages, whose edges are in order and stay the caller's. For whoever merges it at
 // once: it has no key, and that it ends in no deadlock is left to sched_merge. sched_check has nothing to say.
 const sched *sched_make_on(ctx *c, arena *a, const char *name, const sched_shape *s, loc where, u32 nedges,

@@ -19,6 +19,12 @@ static bool is_of(const search_family *f, const strategy *s, bool train) {
   return choice_applies(f->of, s, train) ? f->applies && choice_same(f->value, s->of[f->of]) : !f->applies;
 }
 
+// Is it of the same family as the point before for sure: the same in the row and in all that the row may need?
+static bool like_before(const search_result *r, u32 i, choice_id id) {
+  const strategy_packed *s = &r->point[i].packed, *t = &r->point[i ? i - 1 : 0].packed;
+  return i && !s->more && !t->more && !memcmp(s->n, t->n, (id + 1) * sizeof *s->n);
+}
+
 // The family of a point in that row; NULL: there is none. Neighbours are of one, so `last` is asked first.
 static search_family *family_of(search_result *r, choice_id id, const strategy *s, bool train, u32 *last) {
   for (u32 k = 0; k < r->nfamilies; k++) {
@@ -88,6 +94,10 @@ void families_find(arena *a, const search_opts *o, search_result *r) {
     const u32 first = r->nfamilies;
     u32 last = 0, cap = r->nfamilies;
     for (u32 i = 0; i < r->npoints && is_wanted(o, rows[k]); i++) {
+      if (like_before(r, i, rows[k])) {
+        r->point[i].family[k] = r->point[i - 1].family[k];
+        continue;
+      }
       const strategy of = search_strategy(&r->point[i]), *s = &of;
       const search_family *f = family_of(r, rows[k], s, o->train, &last);
       r->point[i].family[k] = (u16)(f ? f - r->family + 1 : r->nfamilies + 1);

@@ -10,6 +10,12 @@ typedef struct work work;                   // work.c
 typedef struct memory_bounds memory_bounds; // memory.c
 typedef struct known_kept known_kept;       // memory.c
 typedef struct point_order point_order;     // order.c
+// Texts, each once.
+typedef struct {
+  VEC(const char *) v;
+  hmap map;
+  const char *latest;
+} texts;
 typedef struct {
   ctx *c;
   arena *a;
@@ -18,6 +24,7 @@ typedef struct {
   unordered *plans; // what is known of plans but for their order
   known *stages;    // what is known of stages and schedules
   known_kept *kept; // what is known of activations
+  texts reasons;    // why points are impossible
   bool broken;      // the session could not be set up
 } worker;
 
@@ -70,11 +77,10 @@ typedef struct {
   bool several;       // kinds of devices there
   i64 limit;
   kept kept;
-  const point_order *order;  // of the points, until they are ranked
-  VEC(const char *) reasons; // why points are impossible, each once
-  hmap reason_map;
-  const char *reason; // the latest of them
-  strbuf text;        // of the latest point that is equal to another
+  const point_order *order; // of the points, until they are ranked
+  texts reasons;            // those of workers
+  const char *kept_reason;  // the latest that was kept, as a worker had it
+  strbuf text;              // of the latest point that is equal to another
   bounds bounds;
   works *works;
   work **measured; // in this wave
@@ -115,7 +121,7 @@ struct search_part {
 static inline bool search_steady(const search_opts *o) { return o->train && o->bytes == SIM_BYTES_HEDDLE; }
 
 // ---- search.c -----------------------------------------------------------------------------------------
-void search_impossible(search_point *p, const worker *w);      // for the reason that the session has
+void search_impossible(search_point *p, worker *w);            // for the reason that the session has
 search_point *search_find(const search *s, const strategy *x); // NULL: not in the space
 bool search_is_ours(const search_opts *o, u32 i); // is number i of what parts share out for this part?
 

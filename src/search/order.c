@@ -33,21 +33,33 @@ static u32 digit_of(digit_values *d, choice_value x) {
   return d->n;
 }
 
-// Is the latest value this one, as strategies have it that are packed? A list or a file is none.
-static bool is_latest(const digit_values *d, u16 n) {
-  const choice_value *x = &d->v[d->latest];
-  return n != PACKED_MORE && x->n == n && !x->part;
-}
-
 static int by_value(const void *x, const void *y) {
   return choice_compare(*(const choice_value *)x, *(const choice_value *)y);
 }
 
+// The next row from k on in which a point is not as the one before; CHOICE_COUNT: there is none.
+static u32 next_change(const point_order *o, u32 i, u32 k) {
+  enum { AT_ONCE = 4 };
+  const u16 *x = o->point[i].packed.n, *y = i ? o->point[i - 1].packed.n : NULL;
+  while (k < CHOICE_COUNT) {
+    u64 a, b;
+    if (y && k + AT_ONCE <= CHOICE_COUNT && !o->point[i].packed.more) {
+      memcpy(&a, x + k, sizeof a), memcpy(&b, y + k, sizeof b);
+      if (a == b) {
+        k += AT_ONCE;
+        continue;
+      }
+    }
+    if (!y || x[k] != y[k] || x[k] == PACKED_MORE) return k;
+    k++;
+  }
+  return k;
+}
+
 static void list_values(point_order *o, arena *a) {
   for (u32 i = 0; i < o->n; i++)
-    for (u32 k = 0; k < CHOICE_COUNT; k++) {
+    for (u32 k = 0; (k = next_change(o, i, k)) < CHOICE_COUNT; k++) {
       digit_values *d = &o->row[k];
-      if (d->n && is_latest(d, o->point[i].packed.n[k])) continue;
       const choice_value x = strategy_packed_value(&o->point[i].packed, (choice_id)k);
       if (digit_of(d, x) < d->n) continue;
       d->latest = d->n;
@@ -69,15 +81,18 @@ static bool key_of(point_order *o, const strategy *s, u64 *key) {
   return true;
 }
 
-static u64 key_of_point(point_order *o, const strategy_packed *s) {
-  u64 key = 0;
-  for (u32 k = 0; k < o->nrows; k++) {
-    digit_values *d = &o->row[k];
-    if (d->n < 2) continue;
-    key = key * d->n +
-          (is_latest(d, s->n[k]) ? d->latest : digit_of(d, strategy_packed_value(s, (choice_id)k)));
+// What a point changes of the key of the one before.
+static void make_keys(point_order *o) {
+  u64 weight[CHOICE_COUNT], all = 1, key = 0;
+  u32 digit[CHOICE_COUNT] = {0};
+  for (u32 k = o->nrows; k-- > 0;) weight[k] = all, all *= MAX(o->row[k].n, 1u);
+  for (u32 i = 0; i < o->n; i++) {
+    for (u32 k = 0; (k = next_change(o, i, k)) < o->nrows; k++) {
+      const u32 now = digit_of(&o->row[k], strategy_packed_value(&o->point[i].packed, (choice_id)k));
+      key += ((u64)now - digit[k]) * weight[k], digit[k] = now;
+    }
+    o->v[i] = (keyed){.key = key, .at = i};
   }
-  return key;
 }
 
 // By byte, the last one first.
@@ -98,8 +113,7 @@ static void sort_keys(point_order *o, u64 most) {
 }
 
 static int compare_points(const search_point *x, const search_point *y) {
-  const strategy s = search_strategy(x), t = search_strategy(y);
-  return strategy_compare(&s, &t);
+  return strategy_packed_compare(&x->packed, &y->packed);
 }
 
 static void sort_equal(point_order *o, u32 from, u32 to) { // few: by insertion
@@ -121,7 +135,7 @@ point_order *order_make(arena *a, u32 n, const search_point *point) {
     o->nrows++;
   if (o->nrows < CHOICE_COUNT) most = UINT64_MAX;
   o->v = NEWN(a, keyed, n + 1);
-  for (u32 i = 0; i < n; i++) o->v[i] = (keyed){.key = key_of_point(o, &point[i].packed), .at = i};
+  make_keys(o);
   sort_keys(o, most);
   for (u32 i = 0, end; o->nrows < CHOICE_COUNT && i < n; i = end) {
     for (end = i + 1; end < n && o->v[end].key == o->v[i].key;) end++;

@@ -56,8 +56,7 @@ static int by_rank(const void *x, const void *y) {
     return a->time_ps < b->time_ps ? -1 : 1;
   }
   if (a->peak_bytes != b->peak_bytes) return a->peak_bytes < b->peak_bytes ? -1 : 1;
-  const strategy s = search_strategy(a), t = search_strategy(b);
-  return strategy_compare(&s, &t);
+  return strategy_packed_compare(&a->packed, &b->packed);
 }
 
 // Does its strategy alone not tell where it comes? By by_rank these are the first.
@@ -113,25 +112,39 @@ static int by_count(const void *x, const void *y) {
   return strcmp(a->why, b->why);
 }
 
-static void count_reason(arena *a, search_result *r, const search_point *p) {
+// The latest point that was impossible, and its reason.
+typedef struct {
+  const search_point *p;
+  u32 reason;
+} counted;
+
+static void count_reason(arena *a, search_result *r, const search_point *p, counted *latest) {
+  const search_point *last = latest->p;
+  const bool same = last && last->why == p->why;
+  latest->p = p;
+  if (same && strategy_packed_compare(&last->packed, &p->packed) < 0) { // it is no better example
+    r->reason[latest->reason].count += p->stands;
+    return;
+  }
   const strategy s = search_strategy(p);
-  for (u32 i = 0; i < r->nreasons; i++) {
+  for (u32 i = same ? latest->reason : 0; i < r->nreasons; i++) {
     search_reason *x = &r->reason[i];
     if (!alike(x->why, p->why)) continue;
     x->varies |= strcmp(x->why, p->why) != 0;
     if (strategy_compare(&s, x->example) < 0) x->why = p->why, x->example = arena_dup(a, &s, sizeof s);
-    x->count += p->stands;
+    x->count += p->stands, latest->reason = i;
     return;
   }
+  latest->reason = r->nreasons;
   if (r->nreasons == r->reasons_cap)
     r->reason = vec_grow(a, r->reason, r->nreasons, &r->reasons_cap, r->nreasons + 1, sizeof *r->reason);
   r->reason[r->nreasons++] = (search_reason){
       .count = p->stands, .why_id = p->why_id, .why = p->why, .example = arena_dup(a, &s, sizeof s)};
 }
 
-void outcome_count(arena *a, search_result *r, const search_point *p) {
+static void count_point(arena *a, search_result *r, const search_point *p, counted *latest) {
   r->count[p->state] += p->stands;
-  if (p->state == SEARCH_IMPOSSIBLE) count_reason(a, r, p);
+  if (p->state == SEARCH_IMPOSSIBLE) count_reason(a, r, p, latest);
   if (p->state != SEARCH_OVER_MEMORY && p->state != SEARCH_BOUND_MEMORY) return;
   if (p->host_bytes) {
     r->host_count++;
@@ -143,12 +156,18 @@ void outcome_count(arena *a, search_result *r, const search_point *p) {
   if (!r->least_bytes || bytes < r->least_bytes) r->least_bytes = bytes;
 }
 
+void outcome_count(arena *a, search_result *r, const search_point *p) {
+  counted none = {0};
+  count_point(a, r, p, &none);
+}
+
 void outcome_settle(arena *a, const search_opts *o, search_result *r, const point_order *order) {
   r->last_ps = last_kept(a, o, r);
   for (u32 i = 0; i < r->npoints; i++)
     if (r->point[i].applied && r->point[i].bound_ps > r->last_ps) slow(&r->point[i]);
   rank(r, order);
-  for (u32 i = 0; i < r->npoints; i++) outcome_count(a, r, &r->point[i]);
+  counted latest = {0};
+  for (u32 i = 0; i < r->npoints; i++) count_point(a, r, &r->point[i], &latest);
   if (r->nreasons) qsort(r->reason, r->nreasons, sizeof *r->reason, by_count);
   r->nfit = r->count[SEARCH_RAN];
 }

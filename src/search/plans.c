@@ -120,6 +120,14 @@ bool search_as_said(const worker *w) { return w->plans->as_said; }
 
 const strategy *search_resolved(const worker *w) { return &w->plans->is; }
 
+// What is said of the order comes before what is said of stages; of one chunk and no group nothing can be. x NULL: it was said.
+static plan *refuse(worker *w, const unordered_plan *x, const strategy *s, bool train) {
+  const bool plain = s->v.n == 1 && !s->group.n;
+  if (x && x->pn && !plain && !policy_schedule_runs(w->pl, s, train)) return NULL;
+  if (x && x->why) diag(w->c, x->id, (loc){0}, "%s", x->why);
+  return NULL;
+}
+
 plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash) {
   const strategy said = search_strategy(p);
   hybrid_opts h = search_hybrid(s->o, &said);
@@ -134,18 +142,17 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   const unordered_plan *x = h.s.schedule.path || made_up ? NULL : find(w, &h);
   plan *pn = !x ? policy_unordered(w->pl, a, &h) : x->pn ? arena_dup(a, x->pn, sizeof *x->pn) : NULL;
   const sched *file = NULL;
-  const bool plain = x && x->why && h.s.v.n == 1 && !h.s.group.n; // no check of a schedule can fail
   if (made_up) {
     if (pn && hash) *hash = plan_hash_unordered(w->c, pn);
     if (pn) plan_drop_ways(w->pl, pn);
     return pn;
   }
-  if (pn && !plain && !policy_ordered(w->pl, a, pn, &h, &file)) return NULL; // before what is said of stages
-  if (x && x->why) diag(w->c, x->id, (loc){0}, "%s", x->why);
-  if (!pn || (x ? x->why != NULL : !policy_staged(w->pl, a, pn, &h, file))) return NULL;
-  if (!plain) policy_replicas(a, pn, &h.s, file);
-  if (!plain && !policy_unrolled(w->c, a, pn, &h)) return NULL;
-  if (!plain) plan_drop_ways(w->pl, pn);
+  if (!pn || (x && x->why)) return refuse(w, x, &h.s, h.train);
+  if (!policy_ordered(w->pl, a, pn, &h, &file)) return NULL;
+  if (!x && !policy_staged(w->pl, a, pn, &h, file)) return NULL;
+  policy_replicas(a, pn, &h.s, file);
+  if (!policy_unrolled(w->c, a, pn, &h)) return NULL;
+  plan_drop_ways(w->pl, pn);
   if (hash) *hash = x ? x->hash : plan_hash_unordered(w->c, pn);
   return pn;
 }

@@ -34,31 +34,30 @@ static bool setup(search *s, worker *w) {
 
 static const char *reason(const worker *w) { return diag_count(w->c) ? diag_get(w->c, 0).message : ""; }
 
-// The reason moves to the caller's arena when all threads are done.
+static const char *text_once(arena *a, texts *x, const char *text) {
+  if (x->latest && !strcmp(x->latest, text)) return x->latest; // neighbours often have the same
+  const u64 h = hash_bytes(text, strlen(text), 0);
+  for (u32 it = 0, i; hmap_next(&x->map, h, &it, &i);)
+    if (!strcmp(x->v.v[i], text)) return x->latest = x->v.v[i];
+  hmap_add(a, &x->map, h, x->v.n);
+  return x->latest = *vec_push(a, &x->v) = arena_strdup(a, text);
+}
+
 static void impossible(search_point *p, const char *why, u16 id) {
-  char *own = base_malloc(strlen(why) + 1);
   p->state = SEARCH_IMPOSSIBLE;
-  p->why = strcpy(own, why), p->why_id = id;
+  p->why = why, p->why_id = id;
 }
 
-void search_impossible(search_point *p, const worker *w) {
-  impossible(p, reason(w), (u16)(diag_count(w->c) ? diag_get(w->c, 0).id : 0));
+// The worker has the reason until keep_reason.
+void search_impossible(search_point *p, worker *w) {
+  impossible(p, text_once(w->a, &w->reasons, reason(w)), (u16)(diag_count(w->c) ? diag_get(w->c, 0).id : 0));
 }
 
-static const char *reason_once(search *s, const char *why) {
-  if (s->reason && !strcmp(s->reason, why)) return s->reason; // neighbours often have the same
-  const u64 h = hash_bytes(why, strlen(why), 0);
-  for (u32 it = 0, i; hmap_next(&s->reason_map, h, &it, &i);)
-    if (!strcmp(s->reasons.v[i], why)) return s->reason = s->reasons.v[i];
-  hmap_add(s->a, &s->reason_map, h, s->reasons.n);
-  return s->reason = *vec_push(s->a, &s->reasons) = arena_strdup(s->a, why);
-}
-
+// In the caller's arena, when all threads are done.
 static void keep_reason(search *s, search_point *p) {
-  char *own = (char *)(uintptr_t)p->why;
-  if (!own) return;
-  p->why = reason_once(s, own);
-  free(own);
+  if (!p->why) return;
+  if (p->why != s->kept_reason) s->kept_reason = p->why, text_once(s->a, &s->reasons, p->why);
+  p->why = s->reasons.latest;
 }
 
 search_point *search_find(const search *s, const strategy *x) {
@@ -160,23 +159,33 @@ static u32 candidates(const search *s, arena *tmp, candidate *v) {
   return n;
 }
 
+// The first of them with the plan of number i; i: there is none before it. table: of numbers from 1, by plan.
+static u32 first_with(const candidate *v, u32 i, u32 *table, u32 mask) {
+  u32 at = (u32)(v[i].plan & mask);
+  while (table[at] && v[table[at] - 1].plan != v[i].plan) at = (at + 1) & mask;
+  if (!table[at]) table[at] = i + 1;
+  return table[at] - 1;
+}
+
 // Of points with the same plan the one that says the least stays.
 static void find_equal(search *s) {
-  hmap by_plan = {0};
   arena *tmp = arena_new();
   candidate *v = NEWN(tmp, candidate, s->r->npoints + 1);
   const u32 n = candidates(s, tmp, v);
   const bool states = memory_has_states(s->bounds.memory);
+  u32 mask = 1;
+  while (mask < 2 * n) mask = 2 * mask + 1;
+  u32 *table = ZNEWN(tmp, u32, mask + 1);
   for (u32 i = 0; i < n; i++) {
     search_point *p = &s->r->point[v[i].index];
-    u32 first = 0, it = 0;
-    if (hmap_next(&by_plan, v[i].plan, &it, &first)) {
+    const u32 with = first_with(v, i, table, mask);
+    if (with != i) {
+      const u32 first = v[with].index;
       const strategy same = search_strategy(&s->r->point[first]);
       equals(s, p, &same, NULL);
       p->same_as = first + 1;
       continue;
     }
-    hmap_add(tmp, &by_plan, v[i].plan, v[i].index);
     if (states || search_value(p, CHOICE_zero).n != 1) continue;
     strategy less = search_strategy(p);
     less.zero.n = 0;
@@ -237,9 +246,36 @@ static bool before(const search_point *a, const search_point *b) {
   return a->bound_ps != b->bound_ps ? a->bound_ps < b->bound_ps : a < b;
 }
 
-static int by_bound(const void *x, const void *y) {
-  const search_point *a = *(search_point *const *)x, *b = *(search_point *const *)y;
-  return before(a, b) ? -1 : before(b, a);
+typedef struct {
+  i64 bound_ps;
+  search_point *p;
+} queued;
+
+static bool sooner(queued a, queued b) {
+  return a.bound_ps != b.bound_ps ? a.bound_ps < b.bound_ps : a.p < b.p;
+}
+
+// Sorts by `before`. v is as points lie: by byte of the bounds, the last one first.
+static void sort_by_bound(search_point **v, u32 n) {
+  arena *tmp = arena_new();
+  queued *from = NEWN(tmp, queued, n + 1), *to = NEWN(tmp, queued, n + 1);
+  u64 differ = 0;
+  for (u32 i = 0; i < n; i++) {
+    from[i] = (queued){v[i]->bound_ps, v[i]};
+    assert(from[i].bound_ps >= 0 && (!i || v[i - 1] < v[i]));
+    differ |= (u64)(from[i].bound_ps ^ from[0].bound_ps);
+  }
+  for (u32 shift = 0; shift < 64 && differ >> shift; shift += 8) {
+    u32 at[257] = {0};
+    if (!(differ >> shift & 255)) continue;
+    for (u32 i = 0; i < n; i++) at[((u64)from[i].bound_ps >> shift & 255) + 1]++;
+    for (u32 k = 1; k < 257; k++) at[k] += at[k - 1];
+    for (u32 i = 0; i < n; i++) to[at[(u64)from[i].bound_ps >> shift & 255]++] = from[i];
+    queued *was = from;
+    from = to, to = was;
+  }
+  for (u32 i = 0; i < n; i++) v[i] = from[i].p;
+  arena_free(tmp);
 }
 
 // Neighbours have lines in common, and stages.
@@ -256,18 +292,10 @@ static int by_shape(const void *x, const void *y) {
 // Points by their bounds, the least first: those that have only their first bound, sorted, and a heap of
 // those whose bound is of their work.
 typedef struct {
-  i64 bound_ps;
-  search_point *p;
-} queued;
-typedef struct {
   u32 at, n, nheap;
   search_point **sorted;
   queued *heap;
 } queue;
-
-static bool sooner(queued a, queued b) {
-  return a.bound_ps != b.bound_ps ? a.bound_ps < b.bound_ps : a.p < b.p;
-}
 
 static void heap_put(queue *q, search_point *p) {
   const queued x = {p->bound_ps, p};
@@ -464,7 +492,7 @@ static u32 deal(search *s, search_point **all) {
   }
   if (o->parts) r->screened = fingerprint(r);
   if (o->no_bounds) return blocks_make(s, all, n);
-  qsort(all, n, sizeof *all, by_bound);
+  sort_by_bound(all, n);
   for (u32 i = 0; i < n; i++)
     if (search_is_ours(o, i)) all[k++] = all[i];
   return k;
@@ -480,7 +508,6 @@ static i64 one_device(search *s) {
   bound(&s->bounds, &p);
   if (s->ranks == 1 || s->o->part > 1 || (!r->nfit && !s->o->parts) || p.bound_ps >= best) return 0;
   search_evaluate(s, &s->w[0], &(search_point *){&p}, 1);
-  free((char *)(uintptr_t)p.why);
   return p.state == SEARCH_RAN && p.time_ps < best ? p.time_ps : 0;
 }
 
@@ -499,7 +526,7 @@ static void confirm(search *s) {
 // least of all.
 static i64 least_bound(search *s, search_point **v, u32 n) {
   queue q = {.n = n, .sorted = v, .heap = NEWN(s->a, queued, n + 1)};
-  qsort(v, n, sizeof *v, by_bound);
+  sort_by_bound(v, n);
   while (first_is_next(&q)) bound_more(s, &q, (int)s->threads);
   return q.heap[0].bound_ps;
 }

@@ -50,13 +50,18 @@ typedef enum {
 enum { SEARCH_FAMILIES = 2 }; // choices whose values have families
 typedef struct {
   strategy_packed packed; // search_strategy
-  search_state state;
+  u8 state;               // search_state
+  u8 same_zero;           // the level of ZeRO that is the same program; its own if there is none lower
+  u16 why_id;             // the diagnostic of its reason, where this part of the search found it
   u32 stands;      // for so many strategies, of which it is the first: all impossible for its reason; else 1
   bool applied;    // its plan was applied: the state is of step 3 or 4
   bool fitted;     // its first cuts (CUTS_TO_TRY) are too large, so it stands for those that fit
   bool bound_work; // bound_ps is that of the busiest place, measured; else of products at the best rate
-  u64 plan;        // plan_hash; 0 where there is none
-  i64 time_ps, peak_bytes; // per step; peak of the fullest rank. 0 where the plan was not simulated
+  u32 same_as; // number from 1 of the point that has its plan, until points are ranked; 0: it is the first that has it
+  u16 family[SEARCH_FAMILIES]; // (below) that it is of, numbers from 1; 0: none
+  u32 nalso;                   // families (below) of points with its plan that it is not of
+  u64 plan;                    // plan_hash; 0 where there is none
+  i64 time_ps, peak_bytes;     // per step; peak of the fullest rank. 0 where the plan was not simulated
   i64 host_bytes,
       host_usable; // too large of host memory alone: what the node that lacks most needs, and has; else 0
   i64 alone_ps;    // of one step alone, to the end of its last rank; not below time_ps
@@ -66,13 +71,8 @@ typedef struct {
   i64 work_ps; // bound_ps as it was before the point was applied, which may raise it; 0: it was not measured
   double utilisation, bubble,
       comm; // of one step alone, mean over ranks: computing; neither; communication that holds up computing
-  u32 same_as; // number from 1 of the point that has its plan, until points are ranked; 0: it is the first that has it
-  u16 family[SEARCH_FAMILIES]; // (below) that it is of, numbers from 1; 0: none
-  u32 nalso;                   // families (below) of points with its plan that it is not of
-  const u32 *also;
+  const u32 *also; // nalso of them
   const char *why; // of those that are impossible or equal to another: the reason; in `a`
-  u16 why_id;      // its diagnostic, where this part of the search found it
-  u8 same_zero;    // the level of ZeRO that is the same program; its own if there is none lower
 } search_point;
 static inline strategy search_strategy(const search_point *p) { return strategy_unpack(&p->packed); }
 static inline choice_value search_value(const search_point *p, choice_id id) {

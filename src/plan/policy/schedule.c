@@ -176,6 +176,11 @@ bool policy_schedule_fits(ctx *c, const strategy *s, bool train) {
   return sched_possible(c, sched_row_of(s->schedule.n), &form, (loc){0});
 }
 
+bool policy_schedule_runs(planner *pl, const strategy *s, bool train) {
+  const sched_shape form = shape_of(s, train);
+  return choice_file(s->schedule) || planner_schedule_fits(pl, sched_row_of(s->schedule.n), &form, (loc){0});
+}
+
 const u32 *policy_alive(planner *pl, arena *a, const hybrid_opts *o, const strategy *s) {
   ctx *c = planner_source(pl)->c;
   const u32 before = diag_count(c), n = s->pp.n;

@@ -303,7 +303,7 @@ bool policy_stages(planner *pl, arena *a, plan *pn, u8 axis, const strategy *s, 
     if (!end && !s->layers.nparts) planner_keep_refusal(pl, &key, said);
   }
   pn->nsegments = 0;
-  pn->segments = ZNEWN(a, plan_segment, d.wide.wide ? m->body.n : d.P + 1);
+  pn->segments = end ? NEWN(a, plan_segment, d.wide.wide ? m->body.n : d.P + 1) : NULL;
   if (end && d.from) put_segment(pn, 0, d.from, 0, NULL);
   for (u32 k = 0; end && k < d.P; k++)
     put_segments(pn, &d, k ? end[k - 1] : d.from, end[k], axis, &d.place[k]);
