@@ -90,7 +90,7 @@ static char *block_start(block *b) { return (char *)b + ROUND_UP(sizeof *b); }
 static char *block_end(block *b) { return (char *)b + b->size; }
 
 // ---- blocks kept by a thread, by size: 64 KiB << class ---------------------------------------------------
-enum { CLASSES = 8, KEPT_MAX = 96 << 20 };
+enum { CLASSES = 8, KEPT_MAX = 48 << 20 };
 typedef struct {
   block *top[CLASSES];
   size_t bytes;
