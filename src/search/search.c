@@ -262,7 +262,7 @@ static void sort_by_bound(search_point **v, u32 n) {
   u64 differ = 0;
   for (u32 i = 0; i < n; i++) {
     from[i] = (queued){v[i]->bound_ps, v[i]};
-    assert(from[i].bound_ps >= 0 && (!i || v[i - 1] < v[i]));
+    assert(from[i].bound_ps >= 0 && (!i || v[i - 1] <= v[i]));
     differ |= (u64)(from[i].bound_ps ^ from[0].bound_ps);
   }
   for (u32 shift = 0; shift < 64 && differ >> shift; shift += 8) {
