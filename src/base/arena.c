@@ -161,11 +161,27 @@ static int class_of(size_t size) {
   return -1;
 }
 
+// Room for a block that was cut: nobody else can have its place until all of its page is free, so large blocks go first.
+static void make_room(size_t size) {
+  for (int c = CLASSES; c-- > 0;)
+    for (block **at = &kept.top[c]; kept.bytes + size > KEPT_MAX && *at;) {
+      block *x = *at;
+      if (x->of) {
+        at = &x->below;
+        continue;
+      }
+      *at = x->below;
+      kept.bytes -= x->size;
+      free(x);
+    }
+}
+
 static void block_free(block *b) {
   int c = b ? class_of(b->size) : -1;
 #ifdef ASAN
   c = -1;
 #endif
+  if (c >= 0 && b->of && kept.bytes + b->size > KEPT_MAX) make_room(b->size);
   if (c < 0 || kept.bytes + b->size > KEPT_MAX) {
     block_give_back(b);
     return;

@@ -3,7 +3,7 @@
 //
 // Idea: a line of tasks depends on pp, v, the microbatches and the order of a plan, a set of stages on pp, v, the
 // microbatches and all that is not about order and sends. So plans with these three numbers alike are put together,
-// apart by whether their backwards are in two parts, and cut into blocks of no more sets than a worker keeps.
+// apart by replicas and by whether their backwards are in two parts, and cut into blocks of no more sets than a worker keeps.
 // Within a block those of one order follow each other. Then every set is made once, every line once for a block, one
 // line is alive at a time, and passes over a line have all plans of the block to fill their lanes with.
 #include "search/internal.h"
@@ -11,7 +11,7 @@
 
 typedef struct {
   search_point *p;
-  u32 shape[4];   // pp, v, microbatches, whether backwards are in two parts
+  u32 shape[4];   // pp, v, microbatches, form: replicas, and whether backwards are in two parts
   u32 set, order; // of its stages, its order: numbers of those that have the same
 } placed;
 
@@ -46,9 +46,10 @@ static placed *place_all(const search *s, arena *tmp, search_point *const *all, 
   hmap sets = {0}, orders = {0};
   for (u32 i = 0; i < n; i++) {
     const strategy is = search_strategy(all[i]), of = strategy_of_stages(&is);
-    const bool split = s->o->train && !choice_file(is.schedule) && sched_row_of(is.schedule.n)->split;
+    const sched_row *row = choice_file(is.schedule) ? NULL : sched_row_of(is.schedule.n);
+    const u32 form = row ? sched_replicas(row) << 1 | (s->o->train && row->split) : 0;
     v[i] = (placed){.p = all[i],
-                    .shape = {is.pp.n, is.v.n, is.mb.n, split},
+                    .shape = {is.pp.n, is.v.n, is.mb.n, form},
                     .set = number_of(tmp, &sets, strategy_hash(&of)),
                     .order = number_of(tmp, &orders, strategy_hash_but(&is, ~(1u << CHOICE_OF_ORDER)))};
   }

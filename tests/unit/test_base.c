@@ -1,6 +1,7 @@
 // test_base.c - the contracts of base.h.
 #include "base/base.h"
 #include "test.h"
+#include <pthread.h>
 #include <stdatomic.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -66,6 +67,43 @@ TEST(arena_release_gives_back) {
   CHECK_STR(kept, "kept");
   arena_free(a);
 }
+
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+static i64 resident_bytes(void) {
+  long pages = 0, resident = 0;
+  FILE *f = fopen("/proc/self/statm", "r");
+  if (f && fscanf(f, "%ld %ld", &pages, &resident) != 2) resident = 0;
+  if (f) fclose(f);
+  return (i64)resident * sysconf(_SC_PAGESIZE);
+}
+
+static void *use_small_blocks(void *arg) {
+  enum { LARGE = 16, SMALL = 4000, EACH = 32 };
+  arena *large = arena_new(), *held[SMALL / EACH];
+  for (u32 k = 0; k < LARGE; k++) arena_alloc(large, (8 << 20) - 64);
+  arena_free(large);
+  const i64 before = resident_bytes();
+  for (u32 k = 0; k < SMALL; k++) {
+    if (k % EACH == 0) memset(arena_alloc(held[k / EACH] = arena_new(), 40000), 1, 40000);
+    arena *a = arena_new();
+    memset(arena_alloc(a, 40000), 1, 40000);
+    arena_free(a);
+  }
+  *(i64 *)arg = resident_bytes() - before;
+  for (u32 k = 0; k < SMALL / EACH; k++) arena_free(held[k]);
+  return NULL;
+}
+
+// Small blocks lie in pages of several, which are given back when all of these are free. So a thread that keeps large blocks,
+// as many as it may, drops these first, and small ones are used again although one in each page is in use.
+TEST(arena_uses_small_blocks_again) {
+  pthread_t of; // which has kept nothing yet
+  i64 more = 0;
+  CHECK(!pthread_create(&of, NULL, use_small_blocks, &more));
+  pthread_join(of, NULL);
+  CHECK(more < 64 << 20); // 8 MB are held
+}
+#endif
 
 TEST(vec_keeps_its_elements) {
   arena *a = arena_new();

@@ -1584,3 +1584,10 @@ error[E0501]: momentum = 1.5 is not in the range from 0 to below 1
 $ (ulimit -f 1; heddle import gpt2:layers=1 -o large.heddle)
 error[E0102]: cannot write 'large.heddle': File too large
 [1]
+## Of a plan whose order and whose stages are both impossible the order is said.
+$ heddle plan gpt2:layers=6,hidden=64,heads=4 --batch 24 --train --machine dgx-2 --devices 4 --strategy 'dp=1 tp=1 pp=4 v=2 schedule=interleaved mb=4 group=0,2 zero=0 recompute=none'
+error[E0506]: no plan can run: all 2 are impossible
+  note: 1 impossible, such as dp=1 tp=1 pp=4 mb=4 v=2 schedule=interleaved: 8 pipeline stages, but the model has only 7 blocks and matmuls
+  note: 1 impossible, such as dp=1 tp=1 pp=4 mb=4 v=2 schedule=interleaved group=2: interleaved: groups of 2 microbatches, fewer than the 4 places, deadlock with 4
+  hint: choose degrees and microbatches that divide the batch, the heads and the layers
+[1]
