@@ -56,32 +56,34 @@ TEST(search_bounds_only_rule_out) {
   tear_down(&s);
 }
 
+// Searches with one thread and with three, and holds one against the other. False: a search fails.
+static bool same_on_threads(setting *s, search_opts *o, search_result *one) {
+  search_result three;
+  o->threads = 1;
+  if (!search_run(s->c, s->a, s->p, s->m, NULL, o, one)) return false;
+  o->threads = 3;
+  if (!search_run(s->c, s->a, s->p, s->m, NULL, o, &three) || one->npoints != three.npoints) return false;
+  for (u32 i = 0; i < one->npoints; i++) CHECK(same_point(&one->point[i], &three.point[i]));
+  for (u32 k = 0; k < SEARCH_STATES; k++) CHECK(one->count[k] == three.count[k]);
+  return true;
+}
+
 TEST(search_is_the_same_on_any_number_of_threads) {
   setting s = set_up(small, "dgx-2", 64, true);
-  search_opts o = {.train = true, .optim = optim_default(OPTIM_SGD), .batch = 64, .top = 3, .threads = 1};
-  search_result one, three;
-  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &one));
-  o.threads = 3;
-  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &three));
-  REQUIRE(one.npoints == three.npoints);
-  for (u32 i = 0; i < one.npoints; i++) CHECK(same_point(&one.point[i], &three.point[i]));
-  for (u32 k = 0; k < SEARCH_STATES; k++) CHECK(one.count[k] == three.count[k]);
+  search_opts o = {.train = true, .optim = optim_default(OPTIM_SGD), .batch = 64, .top = 3};
+  search_result one;
+  REQUIRE(same_on_threads(&s, &o, &one));
   tear_down(&s);
 }
 
 // Blocks of a worker and sets of a part are others then; every point is in one part, with the same figures.
 TEST(search_without_bounds_is_the_same_on_threads_and_in_parts) {
   setting s = set_up(small, "dgx-2", 64, true);
-  search_opts o = {
-      .train = true, .optim = optim_default(OPTIM_ADAM), .batch = 64, .no_bounds = true, .threads = 1};
+  search_opts o = {.train = true, .optim = optim_default(OPTIM_ADAM), .batch = 64, .no_bounds = true};
   REQUIRE(strategy_parse(
       s.c, s.a, "mb=1,4 v=1,2 schedule=1f1b,interleaved,zb-h1,chimera overlap=none,pp zero=0,1", &o.space));
   search_result one, other;
-  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &one));
-  o.threads = 3;
-  REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &other));
-  REQUIRE(one.npoints == other.npoints);
-  for (u32 i = 0; i < one.npoints; i++) CHECK(same_point(&one.point[i], &other.point[i]));
+  REQUIRE(same_on_threads(&s, &o, &one));
   u32 dealt = 0, applied = 0, both = 0;
   for (o.parts = 2, o.part = 1; o.part <= 2; o.part++) {
     REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &other));
