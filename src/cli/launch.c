@@ -43,7 +43,6 @@ static void say_to_mpi(const cli *x) {
   if (geteuid() == 0)
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1), setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   if (!x->run_hostfile) setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
-  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0); // ranks share the cores among themselves
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
   setenv("OPENBLAS_NUM_THREADS", "1", 0);

@@ -3,7 +3,8 @@
 // Idea: what a communication sends, receives and adds is put together when it begins (transfer.c); a thread does it, one after
 // the other in the order of the program, over connections that it has for itself. All ranks begin them in one order, so
 // none waits for one that comes later. The rank waits where a result is used. The thread takes no memory and says nothing:
-// results are made, recorded and diagnosed by the rank.
+// results are made, recorded and diagnosed by the rank. Before it waits for what comes last of one communication, the thread
+// sends what the next ones begin with: a link that carried one after the other would be idle between them.
 #include "eval/internal.h"
 #include <errno.h>
 #include <pthread.h>
@@ -21,6 +22,8 @@ struct beside {
   eval_where where;     // of the thread
   errand *first, *last; // that have begun and are not yet finished by the rank
   errand *next;         // of the thread
+  errand *early;        // the last of which something was sent before its turn; NULL: that has come
+  i64 early_bytes;      // sent for errands behind `next`
   char **room; // where what one of them puts together lies for a moment: the thread runs one at a time
   u32 nrooms;
   bool stop;
@@ -58,6 +61,29 @@ static void ask_for_short_slices(void) {
 #endif
 }
 
+// The errand behind those of which all is sent that they begin with; NULL: none, or enough is under way.
+static errand *next_early(struct beside *b) {
+  enum { MOST = 448 << 10 };
+  errand *e = b->early ? b->early : b->next;
+  if (b->early_bytes >= MOST || (b->early && transfer_sends(&b->early->t))) return NULL;
+  pthread_mutex_lock(&b->lock);
+  e = e->next;
+  pthread_mutex_unlock(&b->lock);
+  return e;
+}
+
+// Messages between two ranks keep their order: of the errand that runs nothing is left to send.
+static bool send_early(void *arg, u32 *gone) {
+  struct beside *b = arg;
+  for (errand *e; (e = next_early(b));) {
+    const i64 before = b->early_bytes;
+    if (!transfer_early(&b->link, &b->where, &e->t, &b->early_bytes, gone)) return false;
+    e->early_bytes = b->early_bytes - before;
+    b->early = e;
+  }
+  return true;
+}
+
 static void *run(void *arg) {
   struct beside *b = arg;
   ask_for_short_slices();
@@ -67,7 +93,9 @@ static void *run(void *arg) {
     errand *e = b->next;
     if (!e) break;
     pthread_mutex_unlock(&b->lock);
-    const bool ok = transfer_go(&b->link, &b->where, &e->t, &e->gone);
+    b->early_bytes -= e->early_bytes;
+    if (b->early == e) b->early = NULL;
+    const bool ok = transfer_go(&b->link, &b->where, &e->t, send_early, b, &e->gone);
     const int error = errno;
     pthread_mutex_lock(&b->lock);
     e->ok = ok, e->error = error, e->ended = true;

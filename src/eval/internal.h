@@ -238,6 +238,7 @@ typedef struct {
   char *piece;
   const summing *sum;     // all of this portion has come now; NULL: not all, or it is no sum
   i64 start, dur, waited; // of what is recorded, in ticks (ticks.h)
+  bool early;             // it has been sent before the transfer's turn
 } transfer_step;
 typedef struct transfer {
   arena *a;
@@ -245,11 +246,17 @@ typedef struct transfer {
   reduction red;
   bool timed, messages; // steps get their times; each is recorded
   loc where;
+  u32 at; // the next step
   VEC(transfer_step) step;
 } transfer;
 bool transfer_run(interp *m, transfer *t); // false, with E_PEER
-// The same without diagnostics, in any thread. False: *gone, the other end, is not there any more.
-bool transfer_go(const eval_link *l, eval_where *w, transfer *t, u32 *gone);
+// What the link can do meanwhile: called before a receive with nothing left to send. False: *gone is not there any more.
+typedef bool transfer_idle(void *arg, u32 *gone);
+// The same without diagnostics, in any thread. False: *gone, the other end, is not there any more. idle: may be NULL.
+bool transfer_go(const eval_link *l, eval_where *w, transfer *t, transfer_idle *idle, void *arg, u32 *gone);
+// Sends what it begins with, as far as that needs no memory that another transfer may be using. bytes: adds how much.
+bool transfer_early(const eval_link *l, eval_where *w, transfer *t, i64 *bytes, u32 *gone);
+bool transfer_sends(const transfer *t); // is anything left to send?
 
 // ---- beside computation (beside.c) ---------------------------------------------------------------------------
 // A communication that has begun and goes on in a thread of its own, over the link's second connections.
@@ -265,7 +272,8 @@ struct errand {
   struct noted *note; // of the recorder; NULL: none
   bool ended, ok;
   u32 gone;
-  int error; // errno where that was seen
+  int error;       // errno where that was seen
+  i64 early_bytes; // of the thread: sent before its turn
 };
 // Does the instruction run beside computation? Its stream is not the first one, and the link can.
 bool beside_takes(const interp *m, const instr *i);

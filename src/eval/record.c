@@ -91,6 +91,7 @@ void record_messages(recorder *r, const transfer *t) {
                                             .instr = s->sends,
                                             .g = {s->hop},
                                             .step = s->chunk,
+                                            .task = s->early,
                                             .seq = s->seq,
                                             .peer = s->peer,
                                             .start = s->start,
@@ -261,7 +262,8 @@ void record_ended(recorder *r, errand *e) {
   record_messages(r, &e->t);
   if (e->note && !r->full) {
     note(r, e->note, r->nstreams + LANE_BESIDE);
-    for (u32 k = n; k < r->now.part.n; k++) note(r, &r->now.part.v[k], r->nstreams + LANE_BESIDE);
+    for (u32 k = n; k < r->now.part.n; k++)
+      note(r, &r->now.part.v[k], r->nstreams + (r->now.part.v[k].task ? LANE_EARLY : LANE_BESIDE));
   }
   r->now.part.n = n;
   r->now.start = ticks_now();

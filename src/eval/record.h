@@ -20,13 +20,14 @@ typedef struct noted {
 // A step says what both clocks read when it began, in start and waited, and when it ended, in start + dur and bytes.
 // A communication that consists of messages: noted with peer IN_MESSAGES, for what they have in common, then each of
 // them, with func MESSAGE. These tell in other words than what their fields say: instr is whether it was sent, g and step
-// are the step of the ring and the chunk. If it went on beside computation, dur of the former is the number of the call that
+// are the step of the ring and the chunk, task whether it was sent early. If it went on beside computation, dur of the former is the number of the call that
 // began it, else 0. CALL: func of a call of the host, instr is which, seq its number.
 enum { IN_MESSAGES = TRACE_NONE - 1, MESSAGE = TRACE_NONE, CALL = TRACE_NONE - 2 };
 enum { NARROW_NONE = UINT16_MAX };
 enum { CALL_BEGIN, CALL_WAIT, CALLS };
 // Behind the streams: what goes on beside computation, whatever its stream, for one thread does it all; threads of the host.
-typedef enum { LANE_BESIDE, LANE_STEPS, LANE_HOST, LANES_AFTER } lane_after;
+// LANE_EARLY: what that thread sends of a communication before its turn, while it would wait for an earlier one.
+typedef enum { LANE_BESIDE, LANE_EARLY, LANE_STEPS, LANE_HOST, LANES_AFTER } lane_after;
 typedef struct block block;
 struct block {
   block *next;

@@ -137,9 +137,10 @@ static void play_one(recorded *s, const noted *x, const noted *at, u32 lane, tra
   tell(arg, &e);
 }
 
-static u32 lane_of(const recorder *r, const noted *x, bool part) {
+// part: a message of x; NULL: none.
+static u32 lane_of(const recorder *r, const noted *x, const noted *part) {
   if (x->func == CALL || !x->func) return r->nstreams + (x->func ? LANE_HOST : LANE_STEPS);
-  if (part && x->dur) return r->nstreams + LANE_BESIDE;
+  if (part && x->dur) return r->nstreams + (part->task ? LANE_EARLY : LANE_BESIDE);
   return func_get(r->m->p, (func){x->func})->body.v[x->instr - 1].strm;
 }
 
@@ -152,7 +153,7 @@ static void play(const trace_source *of, arena *scratch, u32 from, u32 to, trace
     for (u32 k = 0; k < b->n; k++) {
       const noted *at = &b->v[k], *x = at->func == MESSAGE ? whole : at;
       assert(x);
-      const u32 lane = first + lane_of(s->r, x, at != x);
+      const u32 lane = first + lane_of(s->r, x, at != x ? at : NULL);
       if (at->peer == IN_MESSAGES)
         whole = at;
       else if (lane >= from && lane < to)
@@ -242,7 +243,7 @@ static void find_steps(recorded *s) {
 }
 
 struct trace_source *record_timeline(const recorder *r, arena *a, const eval_job *of, eval_recorded *about) {
-  static const char *const after[LANES_AFTER] = {"beside", "steps", "host"};
+  static const char *const after[LANES_AFTER] = {"beside", "early", "steps", "host"};
   recorded *s = ZNEWN(a, recorded, 1);
   const u32 nstreams = r->nstreams + LANES_AFTER, nranks = r->inner.rank + 1;
   sym *names = NEWN(a, sym, nstreams);

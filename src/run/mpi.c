@@ -18,14 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-  MESSAGE_TAG = 1,
-  EAGER = 64 << 10,
-  HEADER = 1 << 10,
-  CHUNK = EAGER - HEADER,
-  IDLE = 1000,
-  LOOK_AT = 16
-};
+enum { MESSAGE_TAG = 1, EAGER = 64 << 10, HEADER = 1 << 10, CHUNK = EAGER - HEADER, LOOK_AT = 16 };
 typedef struct parcel parcel;
 struct parcel {
   parcel *next;
@@ -39,6 +32,7 @@ typedef struct {
   parcel *spare;       // the largest of those that have left; NULL: none has
   uint32_t n, look_at; // parcels under way; at so many it is looked which have arrived
   bool sleeps;
+  int64_t pause_ns; // of one that sleeps
 } line;
 static line first, second = {.sleeps = true};
 
@@ -100,13 +94,26 @@ static bool send_to(void *arg, uint32_t to, const void *data, int64_t bytes) {
   return true;
 }
 
-static void pause_after(const line *l, int tries) {
-  enum { PAUSE_NS = 20000 };
-  if (tries <= (l->sleeps ? IDLE / 10 : IDLE)) return;
-  if (l->sleeps)
-    nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-  else
-    sched_yield(); // another rank may have this core
+static void sleep_for(int64_t ns) { nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL); }
+
+// What comes after some tries. A thread that communicates sleeps half as long as it waited for the chunk before, since each time
+// that it wakes is taken from the rank's computation; several chunks are under way, so the link goes on meanwhile.
+static void pause_after(line *l, int tries) {
+  enum { SPIN = 100, LOOK = 2 };
+  if (!l->sleeps && tries >= SPIN) sched_yield(); // another rank may have this core
+  if (l->sleeps && tries >= LOOK) sleep_for(l->pause_ns);
+}
+
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void learn_pause(line *l, int64_t waited_ns) {
+  enum { LEAST_NS = 20000, MOST_NS = 500000 };
+  const int64_t half = waited_ns / 2, least = l->pause_ns / 2 > LEAST_NS ? l->pause_ns / 2 : LEAST_NS;
+  l->pause_ns = half < least ? least : half > MOST_NS ? MOST_NS : half;
 }
 
 static bool receive_chunk(line *l, uint32_t from, char *data, int bytes) {
@@ -114,10 +121,12 @@ static bool receive_chunk(line *l, uint32_t from, char *data, int bytes) {
   MPI_Status status;
   if (MPI_Irecv(data, bytes, MPI_BYTE, (int)from, MESSAGE_TAG, l->comm, &request) != MPI_SUCCESS)
     return false;
+  const int64_t since = l->sleeps ? now_ns() : 0;
   for (int done = 0, tries = 0; !done; tries++) {
     if (MPI_Test(&request, &done, &status) != MPI_SUCCESS) return false;
     if (!done) sent(l), pause_after(l, tries);
   }
+  if (l->sleeps) learn_pause(l, now_ns() - since);
   int came = 0;
   MPI_Get_count(&status, MPI_BYTE, &came);
   return came == bytes;

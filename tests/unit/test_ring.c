@@ -7,7 +7,7 @@
 #include <math.h>
 #include <time.h>
 
-enum { RESULTS = 4 };
+enum { RESULTS = 4, LANES_MOST = 64 };
 typedef struct {
   trace_comm m;
   bool sends;
@@ -25,6 +25,8 @@ typedef struct {
   i64 n[RESULTS];
   ctx *c;
   VEC(message_end) ends; // of messages that are parts of collectives
+  i64 last[LANES_MOST];  // by lane: when the last event told began
+  bool disordered;
   arena *a;
 } member;
 
@@ -45,6 +47,8 @@ static void fill(float *x, i64 n, u64 seed, bool wild) {
 
 static void take_comm(void *arg, const trace_event *e) {
   member *m = arg;
+  m->disordered |= e->lane >= LANES_MOST || e->start_ps < m->last[e->lane];
+  if (e->lane < LANES_MOST) m->last[e->lane] = e->start_ps;
   if (e->comm && e->comm->of)
     *vec_push(m->a, &m->ends) = (message_end){*e->comm, !strcmp(sym_str(m->c, e->comm->op), "send")};
 }
@@ -270,6 +274,7 @@ TEST(ring_messages_have_both_ends) {
     u32 messages = 0;
     for (u32 r = 0; r < ranks; r++) {
       REQUIRE(m[r].ok);
+      CHECK(!m[r].disordered);
       messages += m[r].ends.n;
     }
     CHECK_MSG(!untied(m, ranks) && messages > 100, "%u ranks: %u of %u messages are not tied", ranks,
@@ -288,18 +293,22 @@ typedef struct {
   eval_rank *r;
   const char *text;
   bool ok, late;
+  u32 sent, waits, early; // on the second connections: sent before the second wait
 } worker;
 
 static bool held_back(void *arg, uint32_t from, void *data, int64_t bytes) {
   enum { TRIES = 10000 };
   worker *w = arg;
+  if (++w->waits == 2) w->early = w->sent;
   for (u32 k = 0; k < TRIES && eval_rank_where(w->r)->top < LAST; k++)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   w->late |= eval_rank_where(w->r)->top < LAST;
   return receive_from(&w->aside, from, data, bytes);
 }
 static bool send_aside(void *arg, uint32_t to, const void *data, int64_t bytes) {
-  return send_to(&((worker *)arg)->aside, to, data, bytes);
+  worker *w = arg;
+  w->sent++;
+  return send_to(&w->aside, to, data, bytes);
 }
 
 static void *work(void *arg) {
@@ -364,6 +373,8 @@ TEST(beside_computation_goes_on) {
     for (u32 k = 0; k < ranks; k++) pthread_join(t[k], NULL);
     for (u32 k = 0; k < ranks; k++)
       CHECK_MSG(w[k].ok && !w[k].late, "rank %u of %u waited, or has other numbers", k, ranks);
+    // All gathers had begun when the first had come: the link is not idle until it is their turn.
+    for (u32 k = 0; k < ranks && ranks == 2; k++) CHECK_EQ_I64(w[k].early, LAYERS);
     post_free(&p), post_free(&aside);
     arena_free(a);
   }
