@@ -90,19 +90,40 @@ static void pack_for_backward(main_build *mb, stage_build *s) {
   }
 }
 
+// What accumulators of a stage have in common whose weights have one type and that lie alike: layers have the same ones.
+typedef struct {
+  u32 weight; // the type of the weight
+  layout lay;
+  attrset at;
+  type t;
+} zeros;
+
+static zeros zeros_for(main_build *mb, const stage_build *s, value w, layout lay) {
+  const shape sh = main_gradient_shape(mb, w);
+  attr at[2] = {attr_t(A_dtype, sh.t), attr_v(A_shape, sh.dim, sh.nd)};
+  return (zeros){.weight = mb->m->values.v[w].ty.i,
+                 .lay = lay,
+                 .at = attrs_of(mb->p, at, 2),
+                 .t = type_tensor(mb->p, &sh, lay, s->g)};
+}
+
 void emit_accumulators(main_build *mb, stage_build *s) {
   prog *p = mb->p;
   const stage_source *c = s->src;
   if (!s->gp || !s->acc) return;
   value *zero = NEWN(mb->x->a, value, s->gp->nacc + 1);
+  zeros *known = NEWN(mb->x->a, zeros, s->gp->nacc + 1);
+  u32 nknown = 0;
   mb->b.g = s->g, mb->b.coord = 0;
   mb->b.flags = INSTR_BACKWARD;
   for (u32 k = 0; k < s->gp->nacc; k++) {
-    const shape sh = main_gradient_shape(mb, c->weight[s->gp->acc[k]]);
-    attr at[2] = {attr_t(A_dtype, sh.t), attr_v(A_shape, sh.dim, sh.nd)};
-    type t = type_tensor(p, &sh, s->acc_lay[k], s->g);
-    zero[k] = emit_res(p, mb->b.f, emit(&mb->b, OP_full, attrs_of(p, at, 2), NULL, 0, &t, 1));
-    emit_one_a_layer(mb, c->weight[s->gp->acc[k]]);
+    const value w = c->weight[s->gp->acc[k]];
+    const u32 of = mb->m->values.v[w].ty.i;
+    u32 j = 0;
+    while (j < nknown && (known[j].weight != of || known[j].lay.i != s->acc_lay[k].i)) j++;
+    if (j == nknown) known[nknown++] = zeros_for(mb, s, w, s->acc_lay[k]);
+    zero[k] = emit_res(p, mb->b.f, emit(&mb->b, OP_full, known[j].at, NULL, 0, &known[j].t, 1));
+    emit_one_a_layer(mb, w);
     if (main_on_host(mb, OFFLOAD_GRADS)) main_store(mb, &zero[k], 1), mb->b.g = s->g;
   }
   s->grads = main_packed(mb, zero, s->gp->nacc, s->g);

@@ -18,12 +18,10 @@ typedef struct {
 static void put(words *x, u32 word) { *vec_push(x->a, &x->w) = word; }
 
 static void put_bytes(words *x, const void *p, size_t n) {
-  put(x, (u32)n);
-  for (size_t k = 0; k < n; k += sizeof(u32)) {
-    u32 word = 0;
-    memcpy(&word, (const char *)p + k, MIN(n - k, sizeof word));
-    put(x, word);
-  }
+  const u32 k = (u32)((n + sizeof(u32) - 1) / sizeof(u32));
+  u32 *w = vec_push_n(x->a, &x->w, 1 + k);
+  w[k] = 0, w[0] = (u32)n; // the last word may be a part
+  if (n) memcpy(w + 1, p, n);
 }
 
 static void put_i64(words *x, i64 v) { put(x, (u32)v), put(x, (u32)((u64)v >> 32)); }
@@ -36,12 +34,12 @@ static void put_pieces(words *x, u16 table) {
 }
 
 static void put_layout(words *x, layout l) {
-  const layout_info *li = layout_get(x->sp, l);
   u32 *no = &x->layout_no[l.i];
   const bool known = *no;
   if (!known) *no = ++x->nlayouts;
   put(x, *no);
   if (known) return;
+  const layout_info *li = layout_get(x->sp, l);
   put(x, li->nsplit << 16 | li->npart);
   for (u32 k = 0; k < li->nsplit; k++) {
     const lay_split *s = &li->split[k];

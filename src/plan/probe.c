@@ -155,9 +155,10 @@ static void put_stage(probing *x, u32 i) {
     const u32 first = *user ? *user - 1 : i;
     *user = first + 1;
     if (first != i) x->shares[i] = x->shares[first] = true;
-    put(x, own ? x->ordinal[i] - x->ordinal[first] : 0);
-    put(x, mb->m->values.v[v].ty.i), put(x, mb->home[v - 1].lay.i), put(x, mb->m->params.v[v - 1].r);
-    put(x, mb->m->params.v[v - 1].data);
+    u32 *w = vec_push_n(mb->x->a, &x->words, 5);
+    w[0] = own ? x->ordinal[i] - x->ordinal[first] : 0;
+    w[1] = mb->m->values.v[v].ty.i, w[2] = mb->home[v - 1].lay.i;
+    w[3] = mb->m->params.v[v - 1].r, w[4] = mb->m->params.v[v - 1].data;
   }
   if (!own) put(x, i + 1), put(x, ~1u); // like no other
   for (u32 k = 0; k < c->ninputs; k++) {

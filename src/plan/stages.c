@@ -580,8 +580,7 @@ static void make_param_groups(main_build *mb) {
     for (u32 k = 0; k < c->nweights + c->ninputs; k++) {
       value v = k < c->nweights ? c->weight[k] : c->input[k - c->nweights];
       if (mb->m->values.v[v].def) continue;
-      mesh_param *x = main_param(mb, v, own);
-      if (!x && !mb->home[v - 1].g.i) x = &mb->home[v - 1];
+      mesh_param *x = mb->home[v - 1].g.i ? main_param(mb, v, own) : &mb->home[v - 1];
       if (!x) {
         x = vec_push(mb->x->a, &mb->copies);
         *x = (mesh_param){.next = mb->first_copy[v - 1]};
@@ -590,7 +589,7 @@ static void make_param_groups(main_build *mb) {
       x->of = v;
       x->some_free |= free;
       x->all_free = x->g.i ? x->all_free & free : free;
-      x->g = main_union(mb, x->g, own);
+      x->g = x->g.i ? main_union(mb, x->g, own) : own;
     }
   }
 }
