@@ -291,8 +291,8 @@ static known_stages *stages_of(const search *s, worker *w, const plan *pn, i64 *
   known_stages *x = stages_slot(s, w->stages, &of, stages_form(pn), &found);
   x->used = ++w->stages->now;
   *busy = x->busy_ps;
-  if (found) return x;
   const i64 enough = kept_last(&s->kept);
+  if (found) return s->several && x->busy_ps > enough ? NULL : x; // as if they were made now
   const sim_opts so = {.mode = SIM_FOLDED,
                        .bytes = s->o->bytes,
                        .peak_only = true,
