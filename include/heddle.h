@@ -656,6 +656,7 @@ void heddle_run_fault(heddle_program *distributed, const heddle_fault *f); // as
 typedef struct heddle_profile heddle_profile;
 heddle_profile *heddle_profile_run(heddle_program *const *distributed, uint32_t n, heddle_machine *m,
                                    const heddle_transport *t, const char *path);
+bool heddle_profile_may_keep(heddle_session *s, const char *path); // false: it is there, and no database
 // The same of the best o->top plans of a search (0: 10), which is searched again with what was measured until all of its best plans are
 // known. Rank 0 searches; only there is the database.
 heddle_profile *heddle_profile_best(heddle_program *model, heddle_machine *m, const heddle_search_options *o,

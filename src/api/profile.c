@@ -44,6 +44,26 @@ static heddle_profile *measure(heddle_program *const *d, uint32_t n, heddle_mach
   object_drop(p);
   return NULL;
 }
+
+static bool may_keep(ctx *c, const char *path) {
+  arena *a = arena_new();
+  FILE *f = fopen(path, "rb");
+  bool ok = true;
+  if (f) {
+    fseek(f, 0, SEEK_END);
+    const bool empty = ftell(f) <= 0;
+    fclose(f);
+    event_db *db = empty ? NULL : event_db_open(c, a, path, false);
+    ok = empty || db;
+    event_db_close(db);
+  }
+  arena_free(a);
+  return ok;
+}
+bool heddle_profile_may_keep(heddle_session *s, const char *path) {
+  API_RETURN(bool, false, s, may_keep(s->c, path));
+}
+
 heddle_profile *heddle_profile_run(heddle_program *const *distributed, uint32_t n, heddle_machine *m,
                                    const heddle_transport *t, const char *path) {
   if (!distributed || !n || !m || !t || !path) return NULL;

@@ -64,12 +64,26 @@ u32 utf8_len(const char *s, size_t n) {
   return len;
 }
 
-// The first bytes of s are those of one character that a terminal shows; how many; 0: they are not. U+0080 to U+009F are
-// control characters, too.
+// Characters that are not shown but change what is: of control, and of format (Unicode's Cf), some of which turn the
+// direction of all that follows; ends of lines and paragraphs.
+static bool is_control(u32 ch) {
+  static const u32 ranges[][2] = {
+      {0, 0x1F},          {0x7F, 0x9F},       {0xAD, 0xAD},       {0x600, 0x605},     {0x61C, 0x61C},
+      {0x6DD, 0x6DD},     {0x70F, 0x70F},     {0x890, 0x891},     {0x8E2, 0x8E2},     {0x180E, 0x180E},
+      {0x200B, 0x200F},   {0x2028, 0x202E},   {0x2060, 0x206F},   {0xFEFF, 0xFEFF},   {0xFFF9, 0xFFFB},
+      {0x110BD, 0x110BD}, {0x110CD, 0x110CD}, {0x13430, 0x1343F}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A},
+      {0xE0001, 0xE0001}, {0xE0020, 0xE007F}};
+  for (u32 k = 0; k < COUNT_OF(ranges) && ch >= ranges[k][0]; k++)
+    if (ch <= ranges[k][1]) return true;
+  return false;
+}
+
+// The first bytes of s are those of one character that a terminal shows; how many; 0: they are not.
 static u32 shown(const char *s, size_t n) {
   const u32 len = utf8_len(s, n);
-  const bool control = (u8)*s < 0x20 || *s == 0x7F || (len == 2 && (u8)s[0] == 0xC2 && (u8)s[1] < 0xA0);
-  return control ? 0 : len;
+  u32 ch = len > 1 ? (u8)*s & (0xFFu >> (len + 1)) : (u8)*s;
+  for (u32 k = 1; k < len; k++) ch = ch << 6 | ((u8)s[k] & 0x3F);
+  return is_control(ch) ? 0 : len;
 }
 
 void sb_clean(strbuf *b, const char *s, size_t n, const char *keep) {

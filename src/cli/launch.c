@@ -88,7 +88,7 @@ static void pass_on(int sig, siginfo_t *info, void *context) {
 }
 void ends_catch(pid_t child) {
   launcher = child;
-  static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+  static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   struct sigaction a = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO};
   sigemptyset(&a.sa_mask);
   for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {

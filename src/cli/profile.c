@@ -23,9 +23,12 @@ static bool profile_import(cli *x, const char *file) {
 }
 
 // Is this process of the job that measures? If not, it has started one, which has ended: *ok.
-static bool in_job(cli *x, heddle_machine *m, uint32_t ranks, heddle_transport *t, bool *ok) {
+static bool in_job(cli *x, heddle_machine *m, uint32_t ranks, heddle_transport *t, const char *file,
+                   bool *ok) {
   const bool here = ranks_are_here();
-  *ok = here ? ranks_join(x, m, t) : ranks_start(x, ranks < RANKS_MEASURING ? ranks : RANKS_MEASURING);
+  *ok = here ? ranks_join(x, m, t)
+             : heddle_session_can_write(x->s, file, false) && heddle_profile_may_keep(x->s, file) &&
+                   ranks_start(x, ranks < RANKS_MEASURING ? ranks : RANKS_MEASURING);
   return here && *ok;
 }
 
@@ -47,7 +50,7 @@ static bool profile_best(cli *x, heddle_machine *m, const char *file) {
                        x->plan ? "plan" : "annotate");
   if (!m) return usage_error("--machine here.yaml", "--top needs --machine");
   if (!optimizer_of(x, &o.optimizer)) return false;
-  if (!in_job(x, m, o.ranks ? o.ranks : heddle_machine_ranks(m), &t, &ok)) return ok;
+  if (!in_job(x, m, o.ranks ? o.ranks : heddle_machine_ranks(m), &t, file, &ok)) return ok;
   return measured(x, m, &t, heddle_profile_best(model_of(x, true), m, &o, &t, file), file);
 }
 
@@ -63,7 +66,7 @@ static bool profile_plan(cli *x, heddle_machine *m, const char *file) {
   const uint32_t ranks = heddle_program_ranks(d);
   snprintf(cores, sizeof cores, "1x%u cpu-core", ranks);
   if (!m && !(m = heddle_machine_load(x->s, cores))) return false;
-  if (!in_job(x, m, ranks, &t, &ok)) return ok;
+  if (!in_job(x, m, ranks, &t, file, &ok)) return ok;
   return measured(x, m, &t, heddle_profile_run(&d, 1, m, &t, file), file);
 }
 
@@ -83,7 +86,9 @@ bool cmd_profile(cli *x) {
 bool machines_probe(cli *x) {
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   char name[256] = "here";
-  if (!ranks_are_here()) return ranks_start(x, cores > 1 ? 2 : 1);
+  if (!ranks_are_here())
+    return (!x->output || heddle_session_can_write(x->s, x->output, false)) &&
+           ranks_start(x, cores > 1 ? 2 : 1);
   heddle_transport t;
   if (!ranks_join(x, NULL, &t)) return false;
   gethostname(name, sizeof name - 1);

@@ -42,23 +42,40 @@ static bool find_transport(const cli *x, char *path, size_t size) {
   return false;
 }
 
-bool ranks_join(cli *x, const heddle_machine *m, heddle_transport *t) {
-  char path[PATH_SPACE], error[512] = "it has no heddle_transport_open";
+static bool not_joined(const char *path, const char *error) {
+  const size_t n = strlen(path);
+  if (!strncmp(error, path, n) && error[n] == ':') error += n + 1 + strspn(error + n + 1, " "); // once
+  fprintf(stderr, "error: %s: ranks cannot be joined: %s\n", path, error);
+  return false;
+}
+
+// NULL, said: it is no transport.
+static heddle_transport_opener *opener_of(const char *path, int how) {
   heddle_transport_opener *open = NULL;
-  if (!find_transport(x, path, sizeof path)) return false;
-  void *so = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-  if (!so)
-    snprintf(error, sizeof error, "%s", dlerror());
-  else
-    *(void **)&open = dlsym(so, "heddle_transport_open");
-  if (open && open(t, error, sizeof error)) {
+  void *so = dlopen(path, how);
+  if (so) *(void **)&open = dlsym(so, "heddle_transport_open");
+  if (!open) not_joined(path, so ? "it has no heddle_transport_open" : dlerror());
+  return open;
+}
+
+// Before ranks are started, each of which would say what is wrong.
+static bool transport_fits(const cli *x) {
+  char path[PATH_SPACE];
+  return find_transport(x, path, sizeof path) && (!x->transport || opener_of(path, RTLD_LAZY | RTLD_LOCAL));
+}
+
+bool ranks_join(cli *x, const heddle_machine *m, heddle_transport *t) {
+  char path[PATH_SPACE], error[512] = "";
+  heddle_transport_opener *open =
+      find_transport(x, path, sizeof path) ? opener_of(path, RTLD_NOW | RTLD_GLOBAL) : NULL;
+  if (!open) return false;
+  if (open(t, error, sizeof error)) {
     const uint32_t cores = heddle_machine_cores(m, t->link.rank);
     if (cores && (!t->link.threads || t->link.threads > cores)) t->link.threads = cores;
     warnings_tell(x, t->link.rank);
     return true;
   }
-  fprintf(stderr, "error: %s: ranks cannot be joined: %s\n", path, error);
-  return false;
+  return not_joined(path, error);
 }
 
 typedef struct {
@@ -247,6 +264,7 @@ static bool train(cli *x, heddle_program *d, const heddle_transport *t, const wa
   const resident start = resident_now();
   beginning b;
   if (!begin(x, d, plan, &b)) return false;
+  warnings_tell(x, t->link.rank);
   const uint64_t before = b.at.step;
   heddle_run *r = heddle_run_take(d, &t->link, b.t); // its pieces are what this rank needs
   heddle_tensors_free(b.t);
@@ -341,8 +359,7 @@ static bool agree(cli *x) {
 bool ranks_are_here(void) { return is_rank(); }
 
 bool ranks_start(cli *x, uint32_t n) {
-  char path[PATH_SPACE];
-  if (is_lone_task() || !find_transport(x, path, sizeof path)) return false;
+  if (is_lone_task() || !transport_fits(x)) return false;
   if (isatty(STDERR_FILENO))
     setenv("HEDDLE_TERMINAL", "1", 1); // the ranks' progress is drawn through the launcher
   return launch_unwatched(x, n);
@@ -365,10 +382,9 @@ static bool folder_fits(const char *dir, uint32_t ranks) {
 }
 
 bool run_start(cli *x, heddle_program *d) {
-  char path[PATH_SPACE];
   fputs(heddle_session_messages(x->s), stderr), heddle_session_clear(x->s); // warnings of the plan
-  return !is_lone_task() && folder_fits(run_trace_of(x), heddle_program_ranks(d)) &&
-         find_transport(x, path, sizeof path) && launch(x, d);
+  return !is_lone_task() && folder_fits(run_trace_of(x), heddle_program_ranks(d)) && transport_fits(x) &&
+         launch(x, d);
 }
 
 void warnings_tell(cli *x, uint32_t rank) {

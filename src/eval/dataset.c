@@ -4,6 +4,7 @@
 // Labels that are the next token are the same file, one element further on. An epoch is shuffled by a permutation that
 // is computed, not stored: four rounds of a Feistel network over the next power of four, walked until it is inside.
 #include "eval/internal.h"
+#include <dirent.h>
 #include <stdlib.h>
 
 typedef struct {
@@ -146,17 +147,58 @@ static bool open_source(dataset *d, u32 k, const char *path) {
   return place(d, k, path, &x);
 }
 
-// NAME.npy, NAME.u16, ... of the folder; NULL: there is none.
-static const char *file_of(const dataset *d, u32 k) {
+// NAME.npy, NAME.u16, ... of the folder, in *path, NULL where there is none. False and a diagnostic: there are several.
+static bool find_file(dataset *d, u32 k, const char **path) {
   const char *npy = npy_path(d->a, d->path, name_of(d, k));
-  if (file_exists(npy)) return npy;
   const int stem = (int)strlen(npy) - 4;
-  for (u32 j = 0; j < COUNT_OF(raw_types); j++) {
-    const char *raw = arena_printf(d->a, "%.*s%s", stem, npy, raw_types[j].tail);
-    if (file_exists(raw)) return raw;
+  *path = NULL;
+  for (u32 j = 0; j < COUNT_OF(raw_types) + 2; j++) {
+    const char *tail = j < COUNT_OF(raw_types)    ? raw_types[j].tail
+                       : j == COUNT_OF(raw_types) ? ".npy"
+                                                  : ".bin";
+    const char *file = arena_printf(d->a, "%.*s%s", stem, npy, tail);
+    if (!file_exists(file)) continue;
+    if (*path) {
+      fail(d, file, k, arena_printf(d->a, "%s is there, too: which of them is meant is not known", *path));
+      diag_hint(d->c, "keep one of them in the folder");
+      return false;
+    }
+    *path = file;
   }
-  const char *bin = arena_printf(d->a, "%.*s.bin", stem, npy);
-  return file_exists(bin) ? bin : NULL;
+  return true;
+}
+
+// Files of data that nothing of the model is called like, a label whose name is mistyped among them, are not read.
+static void tell_unread(const dataset *d) {
+  enum { TOLD = 3 };
+  const char *first[TOLD];
+  u32 n = 0;
+  DIR *dir = opendir(d->path);
+  for (struct dirent *e; dir && (e = readdir(dir));) {
+    bool data = ends_with(e->d_name, ".npy") || ends_with(e->d_name, ".bin"), read = false;
+    for (u32 j = 0; j < COUNT_OF(raw_types); j++) data |= ends_with(e->d_name, raw_types[j].tail);
+    const char *path = arena_printf(d->a, "%s/%s", d->path, e->d_name);
+    for (u32 k = 0; k < d->n; k++) {
+      const char *own = npy_path(d->a, d->path, name_of(d, k));
+      const size_t stem = strlen(own) - 4;
+      read |=
+          is_data(d, k) && !strncmp(path, own, stem) && path[stem] == '.' && !strchr(path + stem + 1, '.');
+    }
+    if (!data || read) continue;
+    u32 at = MIN(n, (u32)TOLD); // the first by name
+    n++;
+    if (at == TOLD && strcmp(path, first[TOLD - 1]) > 0) continue;
+    if (at == TOLD) at--;
+    for (; at && strcmp(path, first[at - 1]) < 0; at--) first[at] = first[at - 1];
+    first[at] = path;
+  }
+  if (dir) closedir(dir);
+  strbuf b = {.a = d->a};
+  for (u32 k = 0; k < MIN(n, (u32)TOLD); k++) sb_fmt(&b, "%s%s", k ? ", " : "", first[k]);
+  if (n > TOLD) sb_fmt(&b, " and %u more", n - TOLD);
+  if (n)
+    diag(d->c, W_IGNORED, (loc){0}, "not read: %s, as no input or label of the model has %s", sb_str(&b),
+         n > 1 ? "these names" : "this name");
 }
 
 // ---- labels that are the next token ------------------------------------------------------------------------------
@@ -236,9 +278,11 @@ static bool open_folder(dataset *d) {
   const func_info *m = main_of(d);
   for (u32 k = 0; k < d->n; k++) {
     if (m->params.v[k].r != ROLE_INPUT && m->params.v[k].r != ROLE_LABEL) continue;
-    const char *path = file_of(d, k);
+    const char *path;
+    if (!find_file(d, k, &path)) return false;
     if (path) ok = open_source(d, k, path) && ok;
   }
+  tell_unread(d);
   return ok && find_labels(d) && count_samples(d);
 }
 

@@ -82,6 +82,18 @@ static bool open_npz(named_arrays *s) {
   return true;
 }
 
+// Checkpoints of several steps are in one folder; weights are of one.
+static bool one_checkpoint(const named_arrays *s, const texts *st) {
+  u32 n = 0, last = 0;
+  for (u32 k = 0; k < st->n; k++)
+    if (safetensors_find(&s->file[k], CHECKPOINT_WEIGHTS)) n++, last = k;
+  if (n <= 1) return true;
+  diag(s->c, E_WEIGHTS, (loc){0}, "'%s' has %u checkpoints, and weights are of one", s->path, n);
+  diag_hint(s->c, "--weights '%s/%s', or --resume '%s', which goes on from the last", s->path, st->v[last],
+            s->path);
+  return false;
+}
+
 static bool open_folder(named_arrays *s) {
   const texts npy = files_of(s, ".npy"), st = npy.n ? (texts){0} : files_of(s, ".safetensors");
   eval_named *item = ZNEWN(s->a, eval_named, npy.n + 1);
@@ -89,7 +101,7 @@ static bool open_folder(named_arrays *s) {
   s->file = NEWN(s->a, safetensors, st.n + 1);
   for (u32 k = 0; k < st.n; k++)
     if (!open_safetensors(s, arena_printf(s->a, "%s/%s", s->path, st.v[k]))) return false;
-  if (st.n) return true;
+  if (st.n) return one_checkpoint(s, &st);
   for (u32 k = 0; k < npy.n; k++) {
     item[k].name = name_of_stem(s->a, npy.v[k], strlen(npy.v[k]) - 4);
     where[k] = arena_printf(s->a, "%s/%s", s->path, npy.v[k]);

@@ -20,11 +20,7 @@ loc event_db_at(const event_db *db) { return loc_text(db->c, db->file, 0, 0, NUL
 
 bool event_db_damaged(const event_db *db) {
   const int code = sqlite3_errcode(db->db);
-  if (code == SQLITE_NOTADB) {
-    diag(db->c, E_PROFILE, event_db_at(db), "the file is no database of measured times: %s",
-         sqlite3_errmsg(db->db));
-    diag_hint(db->c, "name another one; `heddle profile ... -o FILE.db` makes it");
-  } else if (code == SQLITE_CORRUPT) {
+  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
     diag(db->c, E_PROFILE, event_db_at(db), "the database of measured times is damaged: %s",
          sqlite3_errmsg(db->db));
     diag_hint(db->c, "rm %s; `heddle profile` measures anew", sym_str(db->c, db->file));
@@ -105,6 +101,18 @@ static bool cut_short(const event_db *db, const char *path) {
   return true;
 }
 
+// SQLite takes what is shorter than a header for an empty database, and writes over it.
+static bool is_other(const event_db *db, const char *path) {
+  u8 head[16];
+  FILE *f = fopen(path, "rb");
+  const size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+  if (f) fclose(f);
+  if (!n || event_db_is(head, n)) return false;
+  diag(db->c, E_PROFILE, event_db_at(db), "the file is no database of measured times");
+  diag_hint(db->c, "name another one; `heddle profile ... -o FILE.db` makes it");
+  return true;
+}
+
 // A writer that was killed in its commit has left a journal, with which SQLite puts the rows of before back, if it may write.
 static void roll_back(arena *a, const char *path) {
   struct stat at;
@@ -121,6 +129,7 @@ event_db *event_db_open(ctx *c, arena *a, const char *path, bool create) {
   event_db *db = NEW(a, event_db);
   *db = (event_db){.c = c, .file = sym_of(c, path)};
   const int flags = create ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  if (is_other(db, path)) return NULL;
   roll_back(a, path);
   bool ok =
       sqlite3_open_v2(path, &db->db, flags, NULL) == SQLITE_OK || (db->db ? event_db_damaged(db) : false);

@@ -1,20 +1,6 @@
 // replicas.c - which replicas of different make-up a search tried, and what became of each.
 #include "report/internal.h"
 
-typedef struct {
-  choice_value is;
-  u32 plans, simulated;
-  i64 bound_ps;            // the least of its plans; 0: none has one
-  const search_point *top; // what the others are not told for: simulated before ruled out before impossible
-} tried;
-
-static u32 worth(const search_point *p) {
-  static const u32 of[SEARCH_STATES] = {
-      [SEARCH_OPEN] = 0,       [SEARCH_IMPOSSIBLE] = 1,  [SEARCH_EQUAL] = 2, [SEARCH_BOUND_MEMORY] = 3,
-      [SEARCH_BOUND_TIME] = 4, [SEARCH_OVER_MEMORY] = 5, [SEARCH_RAN] = 6};
-  return of[p->state];
-}
-
 static const char *reason(arena *a, const search_result *s, const search_point *p) {
   strbuf b = {.a = a};
   cell x;
@@ -32,32 +18,13 @@ static const char *reason(arena *a, const search_result *s, const search_point *
   }
 }
 
-// Points are ranked, so the best come first.
-static u32 all_tried(arena *a, const search_result *s, tried **out) {
-  VEC(tried) v = {0};
-  for (u32 i = 0; i < s->npoints; i++) {
-    const search_point *p = &s->point[i];
-    const choice_value is = search_value(p, CHOICE_replicas);
-    if (!is.nparts) continue;
-    u32 k = 0;
-    while (k < v.n && !choice_same(v.v[k].is, is)) k++;
-    if (k == v.n) *vec_push(a, &v) = (tried){.is = is, .top = p};
-    tried *x = &v.v[k];
-    x->plans++, x->simulated += worth(p) > 4;
-    if (p->bound_ps && (!x->bound_ps || p->bound_ps < x->bound_ps)) x->bound_ps = p->bound_ps;
-    if (worth(p) > worth(x->top)) x->top = p;
-  }
-  *out = v.v;
-  return v.n;
-}
-
 void report_replicas_tried(report *r, arena *a, const search_opts *o, const search_result *s) {
   enum { SHOWN = 5 };
   static const column all[] = {{"replicas", "replicas tried"}, {"plans", "plans"},
                                {"simulated", "simulated"},     STEP_COLUMNS("best"),
                                {"bound_ps", "at least"},       {"reason", "why not"}};
-  tried *v;
-  const u32 n = all_tried(a, s, &v);
+  const search_make_up *v = s->make_up;
+  const u32 n = s->nmake_ups;
   column *cols = arena_dup(a, all, sizeof all);
   bool any = false;
   if (s->no_replicas) report_line(r, "not tried", "%s", s->no_replicas);
@@ -71,7 +38,7 @@ void report_replicas_tried(report *r, arena *a, const search_opts *o, const sear
   if (n) report_gap(r);
   report_table(r, "replicas_tried", cols, COUNT_OF(all));
   for (u32 i = 0; i < n; i++) {
-    const tried *x = &v[i];
+    const search_make_up *x = &v[i];
     strbuf name = {.a = a};
     choice_print(CHOICE_replicas, x->is, &name);
     report_row(r,

@@ -291,8 +291,8 @@ static known_stages *stages_of(const search *s, worker *w, const plan *pn, i64 *
   known_stages *x = stages_slot(s, w->stages, &of, stages_form(pn), &found);
   x->used = ++w->stages->now;
   *busy = x->busy_ps;
-  if (found) return x;
   const i64 enough = kept_last(&s->kept);
+  if (found) return s->several && x->busy_ps > enough ? NULL : x; // as if they were made now
   const sim_opts so = {.mode = SIM_FOLDED,
                        .bytes = s->o->bytes,
                        .peak_only = true,
@@ -509,6 +509,7 @@ static void prepare(search *s, worker *w, search_point *p) {
   const bool whole = pn && !plan_has_probe(pn);
   known_stages *x = pn && !whole ? stages_of(s, w, pn, &busy) : NULL;
   sim_pipe_result r;
+  if (!p->stages_ps) p->stages_ps = busy;
   const sim_stages *st = x && by_stages(s, p) ? stages_sending(x, pn, a, &busy) : NULL;
   if (pn && (whole || x) && !st && !s->o->no_bounds) busy = MAX(busy, plan_busiest(w->pl, pn, w->k, a));
   if (!s->o->no_bounds && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
@@ -538,7 +539,8 @@ static void prepare(search *s, worker *w, search_point *p) {
 // Nothing is known of other cuts but what is known of all.
 static void take_back(search_point *p) {
   p->fitted = true, p->state = SEARCH_OPEN;
-  p->bound_ps = p->products_ps, p->bound_fill_ps = p->work_ps = 0, p->bound_work = false;
+  p->first_ps = MAX(p->first_ps, p->bound_ps);
+  p->bound_ps = p->products_ps, p->bound_fill_ps = 0, p->bound_work = false;
   p->time_ps = p->alone_ps = p->peak_bytes = p->host_bytes = p->host_usable = 0;
 }
 

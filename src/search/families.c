@@ -111,6 +111,10 @@ void families_find(arena *a, const search_opts *o, search_result *r) {
     r->nfamilies = first; // nothing to compare
   }
   sort_families(a, r);
+  families_also(a, r);
+}
+
+void families_also(arena *a, search_result *r) {
   for (u32 k = 0; k < COUNT_OF(rows); k++) find_also(a, r, k);
 }
 

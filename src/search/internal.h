@@ -103,8 +103,9 @@ typedef struct {
   bool text; // a JSON string; else a number or a truth
 } shared_row;
 extern const shared_row shared_rows[SHARED_COUNT];
-enum { PART_FORM = 4, PARTS_MOST = 1 << 20 };
+enum { PART_FORM = 5, PARTS_MOST = 1 << 20 };
 extern const char *const part_states[SEARCH_STATES]; // of points in files; NULL: such points are in none
+extern const char *const part_rest[SEARCH_STATES];   // of those that need no applying; likewise
 void part_end(strbuf *b);                            // the last member of a file: the checksum of what b has
 
 struct search_part {
@@ -114,8 +115,15 @@ struct search_part {
   loc shared_at[SHARED_COUNT];
   search_opts o; // ranks, train, top
   search_about about;
+  const char *asked;       // the strategy as it was typed, which diagnostics are located in; NULL: not known
+  const strategy *hint_of; // the point whose hint r.hint is; NULL: there is none
   search_result r; // points: those that were applied and are not too slow; counts and reasons: of all others
 };
+
+// Does the file of a part list it? Else it is counted.
+static inline bool part_lists(const search_point *p) {
+  return p->applied && (p->state != SEARCH_BOUND_TIME || p->cuts_of);
+}
 
 // Is the time per step that of steps that follow each other? Of training; DistIR's simulator knows one step.
 static inline bool search_steady(const search_opts *o) { return o->train && o->bytes == SIM_BYTES_HEDDLE; }
@@ -257,18 +265,30 @@ void families_bound(search *s, i64 (*least)(search *s, search_point **v, u32 n))
 // Adds ranked points to the figures.
 void families_count(search_result *r, u32 n, const search_point *point);
 void families_of(const search_opts *o, search_result *r); // which of those that there are points are of
+void families_also(arena *a, search_result *r); // and points that others are equal to, until they are ranked
 void families_copy(arena *a, const search_result *from, search_result *to); // with their bounds alone
 bool families_add(search_result *to, const search_result *more); // of another part; false: they are others
+
+// ---- make_ups.c ------------------------------------------------------------------------------------------
+// The make-ups of ranked points; what the file of a part does not list of them is summed up.
+void make_ups_find(arena *a, const search_opts *o, search_result *r);
+bool make_ups_add(arena *a, search_result *to,
+                  const search_result *more);   // of another part; false: they are others
+void make_ups_slow(arena *a, search_result *r); // parts are put together: of those that are listed, too
+void make_ups_settle(search_result *r);         // what is told of each
 
 // ---- outcome.c ----------------------------------------------------------------------------------------
 kept kept_new(arena *a, const search_opts *o, u32 npoints);
 void kept_add(kept *k, i64 time_ps);
 i64 kept_last(const kept *k); // the time above which a lower bound is too slow; INT64_MAX: there is none yet
+// Points that stand for other cuts of one that is too slow, and are too slow as well, are equal to it after all: whether
+// they were looked at is a matter of order.
+void outcome_refit(arena *a, const search_opts *o, search_result *r, const point_order *order);
 // Which of the points that were applied are too slow after all. Ranks the points, adds them to the counts and
 // reasons that r has. order: of the points.
 void outcome_settle(arena *a, const search_opts *o, search_result *r, const point_order *order);
 void outcome_count(arena *a, search_result *r, const search_point *p); // one point
-// hint: of the reason why points are impossible; NULL: none
-void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const char *hint,
-                     const machine *m); // NULL: not known
+// May a hint be that of a reason? Of the only point, or of all for one reason that is no matter of numbers.
+bool outcome_one_reason(const search_result *r);
+void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r);
 #endif

@@ -90,7 +90,7 @@ static void put_together(arena *a, const search_part *const *part, search_result
   if (r->nreasons) memcpy(r->reason, part[0]->r.reason, r->nreasons * sizeof *r->reason);
   r->family = NEWN(a, search_family, r->nfamilies + 1);
   if (r->nfamilies) memcpy(r->family, part[0]->r.family, r->nfamilies * sizeof *r->family);
-  r->npoints = r->dealt = r->count[SEARCH_BOUND_TIME] = 0;
+  r->npoints = r->dealt = r->refit = r->count[SEARCH_BOUND_TIME] = 0;
   r->one_device_ps = 0;
   for (u32 i = 0; i < parts; i++) n += part[i]->r.npoints;
   r->point = NEWN(a, search_point, n + 1);
@@ -99,17 +99,20 @@ static void put_together(arena *a, const search_part *const *part, search_result
     memcpy(r->point + r->npoints, x->point, x->npoints * sizeof *x->point);
     r->npoints += x->npoints;
     r->dealt += x->dealt;
+    r->refit += x->refit;
     r->count[SEARCH_BOUND_TIME] += x->count[SEARCH_BOUND_TIME];
     r->one_device_ps = MAX(r->one_device_ps, x->one_device_ps); // one part has it
     r->bound_failed |= x->bound_failed;
     if (i && !families_add(r, x)) r->nfamilies = 0;             // no search writes such parts
     if (x->even_ps) r->even_ps = x->even_ps, r->even = x->even; // likewise
+    if (i && !make_ups_add(a, r, x)) r->nmake_ups = 0;          // likewise
   }
+  r->count[SEARCH_EQUAL] -= MIN(r->refit, r->count[SEARCH_EQUAL]);
 }
 
 // A plan for every point of the space?
 static bool is_all(ctx *c, const search_part *first, const search_result *r) {
-  u64 n = r->dealt;
+  u64 n = (u64)r->dealt + r->refit;
   n += (u64)r->count[SEARCH_IMPOSSIBLE] + r->count[SEARCH_EQUAL] + r->count[SEARCH_BOUND_MEMORY];
   if (n == r->space) return true;
   diag(c, E_PART, first->shared_at[SHARED_space], "%u plans, but the parts have %llu", r->space,
@@ -130,6 +133,13 @@ static void of_best(const search_part *const *part, search_result *r, search_abo
   }
 }
 
+// The hint of the part that has the example of the only reason.
+static const char *hint_of(const search_part *const *part, const search_result *r) {
+  for (u32 i = 0; i < part[0]->parts && outcome_one_reason(r); i++)
+    if (part[i]->hint_of && !strategy_compare(part[i]->hint_of, r->reason[0].example)) return part[i]->r.hint;
+  return NULL;
+}
+
 bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, search_opts *o,
                   search_about *about, search_result *r) {
   if (!n) {
@@ -141,16 +151,22 @@ bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, se
   *o = by_part[0]->o;
   *about = by_part[0]->about;
   const u32 before = diag_count(c);
-  if (!strategy_parse(c, a, by_part[0]->shared[SHARED_strategy], &o->space)) o->space = (strategy_set){0};
+  const char *asked = by_part[0]->asked ? by_part[0]->asked : by_part[0]->shared[SHARED_strategy];
+  if (!strategy_parse(c, a, asked, &o->space)) o->space = (strategy_set){0};
   diag_truncate(c, before);
   if (top) o->top = top;
+  o->batch = by_part[0]->r.batch;
   put_together(a, by_part, r);
   if (!is_all(c, by_part[0], r)) return false;
-  outcome_settle(a, o, r, order_make(a, r->npoints, r->point));
-  families_of(o, r);
+  const point_order *order = order_make(a, r->npoints, r->point);
+  outcome_refit(a, o, r, order);
+  families_of(o, r), families_also(a, r);
+  outcome_settle(a, o, r, order);
+  make_ups_slow(a, r), make_ups_settle(r);
   families_count(r, r->npoints, r->point);
   of_best(by_part, r, about);
   if (!r->nfit || r->one_device_ps >= r->point[0].time_ps) r->one_device_ps = 0;
-  if (!r->nfit) outcome_no_plan(c, o, r, NULL, NULL);
+  r->hint = hint_of(by_part, r);
+  if (!r->nfit) outcome_no_plan(c, o, r);
   return r->nfit > 0;
 }

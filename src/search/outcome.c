@@ -41,9 +41,30 @@ static i64 last_kept(arena *a, const search_opts *o, const search_result *r) {
 // Nothing that was simulated is told of a point that is too slow.
 static void slow(search_point *p) {
   p->state = SEARCH_BOUND_TIME;
+  if (p->first_ps > p->bound_ps) p->bound_ps = p->first_ps, p->bound_fill_ps = 0, p->bound_work = true;
   p->time_ps = p->alone_ps = p->peak_bytes = 0;
   p->utilisation = p->bubble = p->comm = 0;
   p->why = NULL;
+}
+
+static bool is_slow(const search_point *p, i64 last_ps) {
+  const bool stays = p->state == SEARCH_RAN && p->time_ps <= last_ps;
+  return p->state == SEARCH_BOUND_TIME ||
+         (p->applied && (p->bound_ps > last_ps || (!stays && p->first_ps > last_ps)));
+}
+
+void outcome_refit(arena *a, const search_opts *o, search_result *r, const point_order *order) {
+  const i64 last_ps = last_kept(a, o, r);
+  for (u32 i = 0; i < r->npoints; i++) {
+    search_point *p = &r->point[i];
+    if (!p->cuts_of || !is_slow(p, last_ps)) continue;
+    const strategy of = strategy_unpack(p->cuts_of);
+    const u32 as = order_find(order, &of);
+    if (as == r->npoints || !is_slow(&r->point[as], last_ps)) continue;
+    slow(p);
+    p->state = SEARCH_EQUAL, p->applied = false, p->cuts_of = NULL, p->same_as = as + 1, r->refit--;
+    p->why = arena_printf(a, "the same program as %s", strategy_str(a, &of));
+  }
 }
 
 // ---- order ----------------------------------------------------------------------------------------------
@@ -164,7 +185,7 @@ void outcome_count(arena *a, search_result *r, const search_point *p) {
 void outcome_settle(arena *a, const search_opts *o, search_result *r, const point_order *order) {
   r->last_ps = last_kept(a, o, r);
   for (u32 i = 0; i < r->npoints; i++)
-    if (r->point[i].applied && r->point[i].bound_ps > r->last_ps) slow(&r->point[i]);
+    if (is_slow(&r->point[i], r->last_ps)) slow(&r->point[i]);
   rank(r, order);
   counted latest = {0};
   for (u32 i = 0; i < r->npoints; i++) count_point(a, r, &r->point[i], &latest);
@@ -238,20 +259,23 @@ static bool shares_unfit(ctx *c, arena *a, const search_opts *o) {
   return true;
 }
 
-// What the search might have been told to keep in host memory, where it kept nothing there and the machine (or NULL) has any.
-static const char *offload_of(const search_opts *o, const machine *m) {
+// What the search might have been told to keep in host memory, where it kept nothing there and the machine has any.
+static const char *offload_of(const search_opts *o, search_host host) {
   const choice_set *x = &o->space.of[CHOICE_offload];
-  bool none = m && machine_has_host(m) && !x->all, updates = true;
+  bool none = host != HOST_NONE && !x->all;
   for (u32 k = 0; x->said && k < x->n; k++) none = none && !x->v[k].n;
   if (!none) return "";
   if (!o->train) return "; the machine has host memory: offload=params";
-  for (u32 k = 0; k < m->nnode_kinds; k++) updates = updates && m->node_kind[k].host_mem_bw > 0;
-  return updates ? "; the machine has host memory: offload=* update=*"
-                 : "; the machine has host memory: offload=*";
+  return host == HOST_UPDATES ? "; the machine has host memory: offload=* update=*"
+                              : "; the machine has host memory: offload=*";
 }
 
-void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const char *hint,
-                     const machine *m) {
+bool outcome_one_reason(const search_result *r) {
+  if (!r->nreasons || r->least_bytes) return false;
+  return r->space == 1 || (r->nreasons == 1 && (!r->reason[0].varies || r->reason[0].why_id == E_STRATEGY));
+}
+
+void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
   const i64 least = r->least_bytes;
   const i64 host = r->host_least;
   const bool one = r->space == 1;
@@ -259,7 +283,7 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const
     diag(c, E_PROFILE, (loc){0}, "%s", r->reason[0].why);
     return;
   }
-  const char *there = offload_of(o, m);
+  const char *there = offload_of(o, r->host);
   arena *a = arena_new();
   if (shares_unfit(c, a, o)) {
     arena_free(a);
@@ -300,8 +324,8 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r, const
               o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)", there);
   else if (r->nreasons && r->reason[0].why_id == E_RATE)
     diag_hint(c, "use another --dtype, or add the rate to the machine file");
-  else if (hint)
-    diag_hint(c, "%s", hint);
+  else if (r->hint)
+    diag_hint(c, "%s", r->hint);
   else
     diag_hint(c, "choose degrees and microbatches that divide the batch, the heads and the layers");
   arena_free(a);

@@ -53,6 +53,19 @@ static const char *strategy_text(arena *a, const search_opts *o) {
   return sb_str(&b);
 }
 
+// As it was typed, if all of it is in one line; else NULL.
+static const char *asked_text(arena *a, const ctx *c, const search_opts *o) {
+  const loc_info *line = NULL;
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
+    const loc_info *x = o->space.of[i].said ? loc_get(c, o->space.of[i].at) : NULL;
+    if (!o->space.of[i].said) continue;
+    if (!x || !x->text || x->line != 1 || (line && (x->file.i != line->file.i || x->text != line->text)))
+      return NULL;
+    line = x;
+  }
+  return line ? arena_strndup(a, line->text, strcspn(line->text, "\n")) : NULL;
+}
+
 static const char *number(arena *a, i64 x) { return arena_printf(a, "%lld", (long long)x); }
 static const char *truth(bool x) { return x ? "true" : "false"; }
 
@@ -78,10 +91,12 @@ static void set_shared(search_part *p, arena *a, const prog *src, const machine 
   v[SHARED_top] = number(a, p->o.top);
   v[SHARED_space] = number(a, r->space);
   v[SHARED_screened] = hex(a, r->screened);
-  v[SHARED_equal] = number(a, r->count[SEARCH_EQUAL]);
+  v[SHARED_equal] = number(a, r->count[SEARCH_EQUAL] + r->refit);
   v[SHARED_ruled_out_by_memory] = number(a, r->count[SEARCH_BOUND_MEMORY]);
   v[SHARED_most_microbatches] = number(a, r->most_microbatches);
   v[SHARED_least_bytes] = number(a, r->least_bytes);
+  v[SHARED_host_memory] = number(a, r->host);
+  v[SHARED_replicas_not_tried] = r->no_replicas;
 }
 
 // ---- a part of a search ---------------------------------------------------------------------------------
@@ -107,16 +122,24 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
                          .even = r->even,
                          .batch = r->batch,
                          .dealt = r->dealt,
+                         .refit = r->refit,
+                         .host = r->host,
+                         .hint = r->hint,
+                         .no_replicas = r->no_replicas,
+                         .nmake_ups = r->nmake_ups,
+                         .make_up = r->make_up,
                          .most_microbatches = r->most_microbatches,
                          .screened = r->screened};
   families_copy(a, r, &p->r);
   for (u32 i = 0; i < r->npoints; i++) {
     const search_point *x = &r->point[i];
-    if (x->applied && x->state != SEARCH_BOUND_TIME)
+    if (part_lists(x))
       p->r.point[p->r.npoints++] = *x;
     else if (x->state != SEARCH_OPEN)
       outcome_count(a, &p->r, x), families_count(&p->r, 1, x);
   }
+  p->asked = asked_text(a, src->c, o);
+  p->hint_of = r->hint ? r->reason[0].example : NULL;
   set_shared(p, a, src, m, costs, o);
   return p;
 }
@@ -133,6 +156,11 @@ static void put_strategy(strbuf *b, const char *key, const strategy *s) {
   sb_fmt(b, "\"%s\": ", key);
   sb_json_str(b, strategy_str(a, s));
   arena_free(a);
+}
+
+static void put_reason(strbuf *b, u16 id, const char *why) {
+  sb_fmt(b, "\"code\": \"%s\", \"reason\": ", id ? diag_row_of((diag_id)id)->code : "");
+  sb_json_str(b, why);
 }
 
 static void put_shared(const search_part *p, strbuf *b) {
@@ -153,8 +181,8 @@ static void put_reasons(const search_part *p, strbuf *b) {
     const search_reason *x = &p->r.reason[i];
     sb_fmt(b, "%s\n    {\"count\": %u, ", i ? "," : "[", x->count);
     put_strategy(b, "example", x->example);
-    sb_put(b, ", \"reason\": ");
-    sb_json_str(b, x->why);
+    sb_fmt(b, ", \"varies\": %d, ", x->varies);
+    put_reason(b, x->why_id, x->why);
     sb_char(b, '}');
   }
   sb_put(b, p->r.nreasons ? "\n  ]" : "[]");
@@ -162,6 +190,7 @@ static void put_reasons(const search_part *p, strbuf *b) {
 
 const char *const part_states[SEARCH_STATES] = {[SEARCH_IMPOSSIBLE] = "impossible",
                                                 [SEARCH_EQUAL] = "equal",
+                                                [SEARCH_BOUND_TIME] = "too slow",
                                                 [SEARCH_OVER_MEMORY] = "too large",
                                                 [SEARCH_RAN] = "fits"};
 
@@ -172,10 +201,16 @@ static void put_point(const search_point *x, strbuf *b) {
          (long long)x->work_ps, part_states[x->state]);
   for (u32 k = 0; k < x->nalso; k++)
     sb_fmt(b, "%s%u%s", k ? ", " : ", \"also\": [", x->also[k], k + 1 < x->nalso ? "" : "]");
-  if (x->state == SEARCH_IMPOSSIBLE) {
-    sb_put(b, ", \"reason\": ");
-    sb_json_str(b, x->why);
+  if (x->state == SEARCH_IMPOSSIBLE) sb_put(b, ", "), put_reason(b, x->why_id, x->why);
+  if (x->state == SEARCH_EQUAL) sb_put(b, ", "), put_reason(b, 0, x->why);
+  if (x->first_ps) sb_fmt(b, ", \"first_ps\": %lld", (long long)x->first_ps);
+  if (x->cuts_of) {
+    const strategy of = strategy_unpack(x->cuts_of);
+    sb_put(b, ", "), put_strategy(b, "cuts_of", &of);
   }
+  if (search_value(x, CHOICE_replicas).nparts)
+    sb_fmt(b, ", \"products_ps\": %lld, \"stages_ps\": %lld", (long long)x->products_ps,
+           (long long)x->stages_ps);
   if (x->state != SEARCH_OVER_MEMORY && x->state != SEARCH_RAN) return;
   sb_fmt(b, ", \"period_ps\": %lld, \"time_ps\": %lld, \"peak_bytes\": %lld", (long long)x->time_ps,
          (long long)x->alone_ps, (long long)x->peak_bytes);
@@ -198,6 +233,29 @@ static void put_families(const search_result *r, strbuf *b) {
            f->large, f->slow, (long long)f->bound_ps);
   }
   sb_put(b, r->nfamilies ? "\n  ]" : "[]");
+}
+
+const char *const part_rest[SEARCH_STATES] = {
+    [SEARCH_IMPOSSIBLE] = "impossible", [SEARCH_EQUAL] = "equal", [SEARCH_BOUND_MEMORY] = "too large"};
+static void put_make_ups(const search_result *r, strbuf *b) {
+  put_key(b, "replicas_tried");
+  for (u32 i = 0; i < r->nmake_ups; i++) {
+    const search_make_up *m = &r->make_up[i];
+    const strategy first = strategy_unpack(&m->first), rest = search_strategy(&m->rest);
+    const char *why = m->rest.state == SEARCH_BOUND_MEMORY ? "" : m->rest.why;
+    sb_fmt(b, "%s\n    {\"plans\": %u, ", i ? "," : "[", m->plans);
+    put_strategy(b, "first", &first);
+    if (m->rest.state) {
+      sb_put(b, ", "), put_strategy(b, "rest", &rest);
+      sb_fmt(b, ", \"state\": \"%s\", \"bound_bytes\": %lld, \"bound_ps\": %lld, ", part_rest[m->rest.state],
+             (long long)m->rest.bound_bytes, (long long)m->rest_ps);
+      put_reason(b, 0, why);
+    }
+    sb_fmt(b, ", \"too_slow\": %u, \"bounds_ps\": [", m->slow);
+    for (u32 k = 0; k < m->bounds.n; k++) sb_fmt(b, "%s%lld", k ? ", " : "", (long long)m->bounds.v[k]);
+    sb_put(b, "]}");
+  }
+  sb_put(b, r->nmake_ups ? "\n  ]" : "[]");
 }
 
 static void put_kinds(const search_result *r, strbuf *b) {
@@ -233,6 +291,7 @@ void search_part_print(const search_part *p, strbuf *out) {
   put_shared(p, &b);
   put_reasons(p, &b);
   put_number(&b, "dealt", r->dealt);
+  put_number(&b, "dealt_besides", r->refit);
   put_number(&b, "ruled_out_by_time", r->count[SEARCH_BOUND_TIME]);
   put_number(&b, "one_device_ps", r->one_device_ps);
   put_number(&b, "batchnorm_samples", p->about.batchnorm.samples);
@@ -252,6 +311,12 @@ void search_part_print(const search_part *p, strbuf *out) {
   sb_json_str(&b, r->resolved ? r->resolved : "");
   put_kinds(r, &b);
   put_families(r, &b);
+  put_make_ups(r, &b);
+  if (p->asked) put_key(&b, "asked"), sb_json_str(&b, p->asked);
+  if (p->hint_of) {
+    sb_put(&b, ",\n  "), put_strategy(&b, "hint_of", p->hint_of);
+    put_key(&b, "hint"), sb_json_str(&b, r->hint);
+  }
   put_key(&b, "points");
   for (u32 i = 0; i < r->npoints; i++) {
     sb_put(&b, i ? ",\n    {" : "[\n    {");

@@ -112,15 +112,27 @@ static void read_typed(reader *r, const ynode *y, search_part *p) {
   x->memory_least = number(r, y, "memory_least_bytes", -1, INT64_MAX);
   x->space = (u32)number(r, y, "space", 1, UINT32_MAX);
   x->dealt = (u32)number(r, y, "dealt", 0, x->space);
+  x->refit = (u32)number(r, y, "dealt_besides", 0, x->space);
   x->count[SEARCH_EQUAL] = (u32)number(r, y, "equal", 0, x->space);
   x->count[SEARCH_BOUND_MEMORY] = (u32)number(r, y, "ruled_out_by_memory", 0, x->space);
-  x->count[SEARCH_BOUND_TIME] = (u32)number(r, y, "ruled_out_by_time", 0, x->dealt);
+  x->count[SEARCH_BOUND_TIME] = (u32)number(r, y, "ruled_out_by_time", 0, x->dealt + x->refit);
+  x->host = (search_host)number(r, y, "host_memory", HOST_NONE, HOST_UPDATES);
+  x->no_replicas = p->shared[SHARED_replicas_not_tried];
   x->most_microbatches = (u32)number(r, y, "most_microbatches", 0, UINT32_MAX);
   x->least_bytes = number(r, y, "least_bytes", 0, INT64_MAX);
   x->one_device_ps = number(r, y, "one_device_ps", 0, INT64_MAX);
   if (yaml_get(y, "bound_ps")) x->bound_ps = number(r, y, "bound_ps", 0, INT64_MAX); // of several kinds
   if (yaml_get(y, "bound_failed")) x->bound_failed = number(r, y, "bound_failed", 0, 1);
   if (yaml_get(y, "devices_tried")) x->devices = string(r, y, "devices_tried");
+}
+
+// Of what is impossible or equal to another; id (or NULL): of the diagnostic.
+static const char *read_reason(reader *r, const ynode *y, u16 *id) {
+  const char *code = string(r, y, "code");
+  const diag_id of = *code ? diag_find(code) : DIAG_NONE;
+  if (*code && !of) bad(r, y, "no diagnostic is %s", code);
+  *id = (u16)of;
+  return string(r, y, "reason");
 }
 
 static void read_reasons(reader *r, const ynode *y, search_result *x) {
@@ -130,7 +142,8 @@ static void read_reasons(reader *r, const ynode *y, search_result *x) {
   for (u32 i = 0; i < v->n && !r->failed; i++) {
     strategy *s = NEW(r->a, strategy);
     *s = line(r, v->item[i], "example");
-    x->reason[i] = (search_reason){.why = string(r, v->item[i], "reason"), .example = s};
+    x->reason[i] = (search_reason){.example = s, .varies = number(r, v->item[i], "varies", 0, 1)};
+    x->reason[i].why = read_reason(r, v->item[i], &x->reason[i].why_id);
     x->reason[i].count = (u32)number(r, v->item[i], "count", 1, x->space - x->count[SEARCH_IMPOSSIBLE]);
     x->count[SEARCH_IMPOSSIBLE] += x->reason[i].count;
   }
@@ -158,7 +171,17 @@ static void read_point(reader *r, const ynode *y, u32 nfamilies, search_point *p
     if (part_states[k] && !strcmp(state, part_states[k])) p->state = (search_state)k;
   if (p->state == SEARCH_OPEN) bad(r, y, "unknown state '%s'", state);
   read_also(r, y, nfamilies, p);
-  if (p->state == SEARCH_IMPOSSIBLE) p->why = string(r, y, "reason");
+  if (p->state == SEARCH_IMPOSSIBLE || p->state == SEARCH_EQUAL) p->why = read_reason(r, y, &p->why_id);
+  if (yaml_get(y, "first_ps")) p->first_ps = number(r, y, "first_ps", 0, INT64_MAX);
+  if (yaml_get(y, "cuts_of")) {
+    const strategy of = line(r, y, "cuts_of");
+    strategy_packed *x = NEW(r->a, strategy_packed);
+    *x = strategy_pack(r->a, &of), p->cuts_of = x;
+  }
+  if (s.replicas.nparts) {
+    p->products_ps = number(r, y, "products_ps", 0, INT64_MAX);
+    p->stages_ps = number(r, y, "stages_ps", 0, INT64_MAX);
+  }
   if (p->state != SEARCH_RAN && p->state != SEARCH_OVER_MEMORY) return;
   p->time_ps = number(r, y, "period_ps", 0, INT64_MAX);
   p->alone_ps = number(r, y, "time_ps", 0, INT64_MAX);
@@ -217,12 +240,52 @@ static void read_families(reader *r, const ynode *y, search_result *x) {
   }
 }
 
+// The first of the plans that are not listed and need no applying.
+static void read_rest(reader *r, const ynode *y, search_make_up *m) {
+  const char *state = string(r, y, "state");
+  const strategy s = line(r, y, "rest");
+  m->rest.packed = strategy_pack(r->a, &s);
+  for (u32 k = 0; k < SEARCH_STATES; k++)
+    if (part_rest[k] && !strcmp(state, part_rest[k])) m->rest.state = (search_state)k;
+  if (m->rest.state == SEARCH_OPEN) bad(r, y, "unknown state '%s'", state);
+  m->rest.why = read_reason(r, y, &m->rest.why_id);
+  m->rest.bound_bytes = number(r, y, "bound_bytes", 0, INT64_MAX);
+  m->rest_ps = number(r, y, "bound_ps", 0, INT64_MAX);
+}
+
+static void read_make_ups(reader *r, const ynode *y, search_result *x) {
+  const ynode *v = get(r, y, "replicas_tried", Y_SEQ);
+  if (!v) return;
+  x->make_up = ZNEWN(r->a, search_make_up, v->n + 1);
+  for (u32 i = 0; i < v->n && !r->failed; i++) {
+    const ynode *e = v->item[i], *ps = get(r, e, "bounds_ps", Y_SEQ);
+    const strategy s = line(r, e, "first");
+    search_make_up *m = &x->make_up[x->nmake_ups++];
+    m->is = s.replicas, m->first = strategy_pack(r->a, &s);
+    if (!m->is.nparts) bad(r, e, "the first plan has no replicas of different make-up");
+    m->plans = (u32)number(r, e, "plans", 1, UINT32_MAX);
+    m->slow = (u32)number(r, e, "too_slow", 0, m->plans);
+    if (yaml_get(e, "rest")) read_rest(r, e, m);
+    for (u32 k = 0; ps && k < ps->n && !r->failed; k++)
+      *vec_push(r->a, &m->bounds) = number_of(r, ps->item[k], "bounds_ps", 0, INT64_MAX);
+  }
+}
+
+static void read_hint(reader *r, const ynode *y, search_part *p) {
+  if (yaml_get(y, "asked")) p->asked = string(r, y, "asked");
+  if (!yaml_get(y, "hint_of")) return;
+  strategy *s = NEW(r->a, strategy);
+  *s = line(r, y, "hint_of");
+  p->hint_of = s, p->r.hint = string(r, y, "hint");
+}
+
 static void read_points(reader *r, const ynode *y, search_result *x) {
   const ynode *v = get(r, y, "points", Y_SEQ);
   const u32 slow = x->count[SEARCH_BOUND_TIME];
   if (!v) return;
-  if (v->n != x->dealt - slow)
-    bad(r, v, "%u plans listed, but of %u in this part %u were ruled out by time", v->n, x->dealt, slow);
+  const u32 all = x->dealt + x->refit;
+  if (v->n != all - slow)
+    bad(r, v, "%u plans listed, but of %u in this part %u were ruled out by time", v->n, all, slow);
   x->point = ZNEWN(r->a, search_point, v->n + 1);
   x->npoints = v->n;
   for (u32 i = 0; i < v->n && !r->failed; i++) read_point(r, v->item[i], x->nfamilies, &x->point[i]);
@@ -265,6 +328,8 @@ search_part *search_part_parse(ctx *c, arena *a, sym file, const char *text, siz
   if (!r.failed) read_reasons(&r, y, &p->r);
   if (!r.failed) read_kinds(&r, y, &p->r);
   if (!r.failed) read_families(&r, y, &p->r);
+  if (!r.failed) read_make_ups(&r, y, &p->r);
+  if (!r.failed) read_hint(&r, y, p);
   if (!r.failed) read_points(&r, y, &p->r);
   if (!r.failed) p->at = yaml_get(y, "part")->at, p->parts_at = yaml_get(y, "parts")->at;
   ctx_free(r.lines);

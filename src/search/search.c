@@ -449,7 +449,8 @@ static void run_bounded(search *s, search_point **all, u32 n, int threads) {
     search_point *p = all[i];
     p->state = SEARCH_OPEN, p->applied = p->bound_work = false, p->why = NULL;
     p->time_ps = p->alone_ps = p->peak_bytes = 0;
-    p->bound_ps = p->products_ps = p->bound_fill_ps = p->work_ps = 0; // whichever bound it was, none is used
+    p->bound_ps = p->products_ps = p->bound_fill_ps = p->work_ps = p->stages_ps = p->first_ps =
+        0; // whichever bound it was, none is used
   }
   s->kept = kept_new(s->a, s->o, n), s->limits = (limits){0};
   const bool all_run = run_waves(s, all, n, threads);
@@ -531,20 +532,27 @@ static i64 least_bound(search *s, search_point **v, u32 n) {
   return q.heap[0].bound_ps;
 }
 
-// A point that was left out for having the plan of another one stands for other cuts where that one is too large.
+// A point that was left out for having the plan of another one stands for other cuts where that one is too large. Of
+// those that are by their bounds parts take turns; the others are known to the part that applied them.
 static void fit_equal(search *s, int threads) {
   search_result *r = s->r;
   search_point **v = NEWN(s->a, search_point *, r->npoints + 1);
-  u32 n = 0;
-  for (u32 i = 0; i < r->npoints && !s->o->parts; i++) {
+  u32 n = 0, shared = 0;
+  for (u32 i = 0; i < r->npoints; i++) {
     search_point *p = &r->point[i];
     const search_point *as = p->state == SEARCH_EQUAL && p->same_as ? &r->point[p->same_as - 1] : NULL;
     if (!as || (as->state != SEARCH_OVER_MEMORY && as->state != SEARCH_BOUND_MEMORY)) continue;
     if (!search_tries_cuts(s, p)) continue;
     const strategy other = search_strategy(as);
-    if (strategy_tries_cuts(&other)) continue;
+    if (strategy_tries_cuts(&other) || (as->applied && as->bound_ps > kept_last(&s->kept))) continue;
     p->state = SEARCH_OPEN, p->fitted = true, p->same_as = 0, p->why = NULL;
     bound(&s->bounds, p);
+    if (as->applied)
+      r->refit++, p->cuts_of = arena_dup(s->a, &as->packed, sizeof as->packed);
+    else if (search_is_ours(s->o, shared++))
+      r->dealt++;
+    else
+      continue;
     v[n++] = p;
   }
   for (u32 at = 0; at < n; at += s->nwave) {
@@ -552,6 +560,7 @@ static void fit_equal(search *s, int threads) {
     evaluate_wave(s, threads);
     for (u32 i = 0; i < s->nwave; i++) end_point(s, s->wave[i]);
   }
+  outcome_refit(s->a, s->o, r, s->order);
 }
 
 static void run(search *s, int threads) {
@@ -572,6 +581,7 @@ static void run(search *s, int threads) {
   families_bound(s, least_bound);
   outcome_settle(s->a, s->o, r, s->order);
   families_count(r, r->npoints, r->point);
+  make_ups_find(s->a, s->o, r), make_ups_settle(r);
   r->one_device_ps = one_device(s);
   confirm(s);
 }
@@ -625,14 +635,11 @@ static bool enough(ctx *c, const machine *m, u32 ranks) {
   return false;
 }
 
-// What the diagnostic says to do that made a point impossible: of the only one, or of all for one reason that is no
-// matter of numbers. In `a`; NULL: nothing.
+// What the diagnostic says to do that made points impossible. In `a`; NULL: nothing.
 static const char *hint_of(search *s) {
   const search_result *r = s->r;
   worker *w = &s->w[0];
-  if (!r->nreasons || r->least_bytes ||
-      (r->space > 1 && (r->nreasons > 1 || (r->reason[0].varies && r->reason[0].why_id != E_STRATEGY))))
-    return NULL;
+  if (!outcome_one_reason(r)) return NULL;
   hybrid_opts h = search_hybrid(s->o, r->reason[0].example);
   arena *tmp = arena_new();
   const char *hint = NULL;
@@ -652,10 +659,16 @@ static const char *hint_of(search *s) {
   return hint;
 }
 
+static search_host host_of(const machine *m) {
+  bool updates = true;
+  for (u32 k = 0; k < m->nnode_kinds; k++) updates = updates && m->node_kind[k].host_mem_bw > 0;
+  return !machine_has_host(m) ? HOST_NONE : updates ? HOST_UPDATES : HOST_HOLDS;
+}
+
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                 const search_opts *o, search_result *r) {
   u64 start = clock_ns();
-  *r = (search_result){.batch = o->batch};
+  *r = (search_result){.batch = o->batch, .host = host_of(m)};
   int threads = o->threads > 0 ? o->threads : cpu_count();
   u32 ranks = o->ranks ? o->ranks : m->nranks;
   search s = {.src = src,
@@ -683,7 +696,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
   else
     for (u32 i = 0; i < diag_count(s.w[0].c); i++)
       diag(c, diag_get(s.w[0].c, i).id, (loc){0}, "%s", diag_get(s.w[0].c, i).message);
-  const char *hint = ok && !r->nfit ? hint_of(&s) : NULL;
+  if (ok && !r->nfit) r->hint = hint_of(&s);
   for (int i = 0; i < threads; i++) {
     if (!s.w[i].c) continue;
     known_free(s.w[i].stages);
@@ -693,6 +706,6 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     ctx_free(s.w[i].c);
   }
   r->time_ns = clock_ns() - start;
-  if (ok && !r->nfit && !o->parts) outcome_no_plan(c, o, r, hint, m);
+  if (ok && !r->nfit && !o->parts) outcome_no_plan(c, o, r);
   return ok && (r->nfit || o->parts);
 }

@@ -60,15 +60,19 @@ typedef struct {
   u32 same_as; // number from 1 of the point that has its plan, until points are ranked; 0: it is the first that has it
   u16 family[SEARCH_FAMILIES]; // (below) that it is of, numbers from 1; 0: none
   u32 nalso;                   // families (below) of points with its plan that it is not of
-  u64 plan;                    // plan_hash; 0 where there is none
-  i64 time_ps, peak_bytes;     // per step; peak of the fullest rank. 0 where the plan was not simulated
+  const strategy_packed *
+      cuts_of; // it stands for other cuts of the plan of that one, which was too large when it was applied; NULL: no
+  u64 plan;                // plan_hash; 0 where there is none
+  i64 time_ps, peak_bytes; // per step; peak of the fullest rank. 0 where the plan was not simulated
   i64 host_bytes,
       host_usable; // too large of host memory alone: what the node that lacks most needs, and has; else 0
   i64 alone_ps;    // of one step alone, to the end of its last rank; not below time_ps
   i64 bound_ps, bound_bytes; // lower bounds
   i64 products_ps; // lower bound on time of products at the best rate alone, which is all that is known of every point
   i64 bound_fill_ps; // of bound_ps, to fill and drain the pipeline; the rest is work
-  i64 work_ps; // bound_ps as it was before the point was applied, which may raise it; 0: it was not measured
+  i64 stages_ps; // ... of the work of its busiest stages on devices of several kinds; 0: it was not measured
+  i64 first_ps; // ... with its first cuts, which are too large (fitted): those that fit are not looked for if it is too slow with these
+  i64 work_ps;  // bound_ps as it was before the point was applied, which may raise it; 0: it was not measured
   double utilisation, bubble,
       comm; // of one step alone, mean over ranks: computing; neither; communication that holds up computing
   const u32 *also; // nalso of them
@@ -105,9 +109,25 @@ typedef struct {
   i64 time_ps, alone_ps; // of it, as of a point
   i64 bound_ps;          // none of the slow ones takes less, nor less than last_ps; 0: there are none
 } search_family;
+// Replicas of different make-up, and what became of the plans with them (make_ups.c).
+typedef struct {
+  choice_value is;
+  u32 plans, simulated;
+  i64 bound_ps;            // none of them takes less; 0: not known
+  const search_point *top; // of the best that became of them
+  // Of those that are not listed in the file of a part:
+  strategy_packed first; // the first plan of all
+  search_point rest; // the first of those that need no applying, of the best that became of them; open: none
+  i64 rest_ps;       // their least bound; 0: not known
+  u32 slow;          // how many others, all too slow
+  VEC(i64) bounds;   // their bounds, in order
+  u32 lead;          // of those that are listed the number of the first, by rank
+} search_make_up;
+// What is known of the host memory of a machine.
+typedef enum { HOST_NONE, HOST_HOLDS, HOST_UPDATES } search_host;
 typedef struct {
   u32 space;           // how many points there are
-  u32 npoints;         // of them that are listed: all, but where parts were merged those of step 4
+  u32 npoints;         // of them that are listed: all, but where parts were merged those that the parts list
   search_point *point; // ranked: plans that fit by time, then the others; ties by less memory, then by order
   u32 nfit;            // how many ran and fit
   i64 last_ps;         // time of the last plan that is kept, o->top from the best; INT64_MAX: all are kept
@@ -116,8 +136,10 @@ typedef struct {
   search_reason *reason; // the most frequent first
   u32 nfamilies;         // by choice, then by value; of a choice there is none or several
   search_family *family;
+  u32 nmake_ups; // the best first
+  search_make_up *make_up;
   u32 most_microbatches;   // of mb=*, where the batch is not known; else 0
-  const char *no_replicas; // of replicas=*, which were too many to be tried; NULL: none. Of one search alone
+  const char *no_replicas; // of replicas=*, which were too many to be tried; NULL: none
   const char *devices;     // of several kinds: ranks that plans were tried on; NULL: all
   i64 bound_ps;            // of the step on devices of several kinds, whatever the plan; 0: not known
   u32 host_count;          // of those that are too large, which fit the devices but not host memory ...
@@ -126,6 +148,9 @@ typedef struct {
   i64 least_bytes;   // that a plan which is too large for devices needs at least; 0: none is
   i64 one_device_ps; // of one step on one device, where that is faster than the best plan; else 0
   u32 dealt;         // points that were left to applying them, in this part
+  u32 refit;         // besides: they were equal to one that is too large, and stand for other cuts
+  const char *hint;  // where nothing fits: of the one reason why points are impossible; NULL: none
+  search_host host;
   u64 screened;      // fingerprint of all points, their plans and bounds, before any was applied
   bool bound_failed; // a plan was faster than its measured bound, so these were not used: a bug
   u64 time_ns;       // wall clock of the search

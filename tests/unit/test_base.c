@@ -352,6 +352,8 @@ TEST(diag_render_golden) {
   diag(c, E_JSON, loc_text(c, sym_of(c, "end"), 2, 99, "short"), "a column past the end");
   diag(c, E_JSON, loc_text(c, sym_of(c, "bits\xff"), 1, 8, "\xc3\xa9\xc2\x9b\xe4\033\x7f<"),
        "bytes that are no text");
+  diag(c, E_JSON, loc_text(c, sym_of(c, "turns\xe2\x80\xaetxt"), 1, 1, "\xef\xbb\xbf\xd7\x90\xe2\x81\xa6<"),
+       "a name that turns what follows: \xe2\x80\xae");
   CHECK_GOLDEN("base/diag.txt", diag_render(c, ctx_arena(c)));
   ctx_free(c);
 }

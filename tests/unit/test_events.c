@@ -290,6 +290,17 @@ TEST(events_other_files) {
     said(c, arena_printf(a, "cut short: %zu of %zu bytes", f.size - less, f.size));
   }
   file_unmap(&f);
+  for (size_t n = 1; n < 700; n += 300) { // SQLite takes the first for an empty database
+    char text[700];
+    memset(text, 'x', sizeof text);
+    REQUIRE(file_write(c, bad, text, n));
+    CHECK(!event_db_open(c, a, bad, true));
+    said(c, "the file is no database of measured times");
+    file_view is;
+    REQUIRE(file_map(c, bad, &is));
+    CHECK(is.size == n && !memcmp(is.data, text, n));
+    file_unmap(&is);
+  }
   for (u32 k = 0; k < 2; k++) {
     REQUIRE((db = event_db_open(c, a, path, true)));
     REQUIRE(event_db_do(db, k ? "PRAGMA application_id = 7" : "PRAGMA user_version = 2"));

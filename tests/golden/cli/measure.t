@@ -42,15 +42,20 @@ error[E0117]: the database of measured times is damaged: database disk image is 
   --> zero.db
   hint: rm zero.db; `heddle profile` measures anew
 [1]
-$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=1' -o examples/profiles/gpt2.csv 2>&1 | grep -vE '^(---|MPI_ABORT|with errorcode|NOTE|You may|exactly|\[|$)'
-error[E0117]: the file is no database of measured times: file is not a database
+$ printf x >one.db; heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=1' -o one.db; cat one.db; echo
+error[E0117]: the file is no database of measured times
+  --> one.db
+  hint: name another one; `heddle profile ... -o FILE.db` makes it
+x
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=1' -o examples/profiles/gpt2.csv
+error[E0117]: the file is no database of measured times
   --> examples/profiles/gpt2.csv
   hint: name another one; `heddle profile ... -o FILE.db` makes it
-error: the job has ended before its end
-$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=1' -o no/such/folder/times.db 2>&1 | grep -vE '^(---|MPI_ABORT|with errorcode|NOTE|You may|exactly|\[|$)'
-error[E0117]: the database of measured times: unable to open database file
-  --> no/such/folder/times.db
-error: the job has ended before its end
+[1]
+$ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=1' -o no/such/folder/times.db
+error[E0102]: cannot write 'no/such/folder/times.db': No such file or directory
+  hint: mkdir -p 'no/such/folder'
+[1]
 $ heddle profile gpt2 --batch 8 --strategy 'dp=3'
 error[E0502]: batch 8 is not divisible by dp=3
   --> gpt2

@@ -51,7 +51,7 @@ $ heddle plan mlp-xs:layers=3 --batch 8 --train --machine '1x2 v100' --strategy 
 }
 $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.json
 {
-  "heddle_part": 4,
+  "heddle_part": 5,
   "part": 1,
   "parts": 1,
   "version": "0.1.0",
@@ -76,11 +76,14 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "ruled_out_by_memory": 4,
   "most_microbatches": 0,
   "least_bytes": 9437184,
+  "host_memory": 0,
+  "replicas_not_tried": null,
   "impossible_reasons": [
-    {"count": 6, "example": "dp=1 tp=1 pp=2 mb=3", "reason": "batch 8 is not divisible by mb=3"},
-    {"count": 12, "example": "dp=2 tp=1 pp=1 mb=3", "reason": "batch 8 / dp 2 = 4 is not divisible by mb=3"}
+    {"count": 6, "example": "dp=1 tp=1 pp=2 mb=3", "varies": 0, "code": "E0502", "reason": "batch 8 is not divisible by mb=3"},
+    {"count": 12, "example": "dp=2 tp=1 pp=1 mb=3", "varies": 0, "code": "E0502", "reason": "batch 8 / dp 2 = 4 is not divisible by mb=3"}
   ],
   "dealt": 8,
+  "dealt_besides": 0,
   "ruled_out_by_time": 0,
   "one_device_ps": 0,
   "batchnorm_samples": 0,
@@ -93,6 +96,8 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "resolved": "",
   "devices": [],
   "families": [],
+  "replicas_tried": [],
+  "asked": "mb=1,3 zero=*",
   "points": [
     {"strategy": "dp=1 tp=1 pp=2", "bound_ps": 149016316, "work_ps": 110247290, "state": "fits", "period_ps": 176887447, "time_ps": 176887447, "peak_bytes": 8454656, "utilisation": 0.54371559503597788, "bubble": 0.45628440496402212, "communication": 0},
     {"strategy": "dp=1 tp=2 pp=1", "bound_ps": 201207214, "work_ps": 151274800, "state": "fits", "period_ps": 201207214, "time_ps": 201207214, "peak_bytes": 6332928, "utilisation": 0.82398848283839365, "bubble": 0, "communication": 0.17601151716160635},
@@ -206,7 +211,7 @@ error[E0116]: the part is cut off here, or was changed before
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:47
+  --> changed.json:51
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt

@@ -176,10 +176,10 @@ certificate  34 plans: 1 fit, 0 too large, 15 too slow, 0 impossible, 18 equal t
 
 replicas tried     plans  simulated      best  at least  why not
 1x1x2+1x1x2+1x1x2      8          1  797.4 ms  797.4 ms
-1x1x4+1x1x2            8          0            829.2 ms  its bound is above the last plan that is kept: 797.4 ms
-1x2x2+1x2              8          0            857.5 ms  its bound is above the last plan that is kept: 797.4 ms
-1x4+1x2                2          0            955.9 ms  its bound is above the last plan that is kept: 797.4 ms
-2x2+1x2                2          0            857.4 ms  its bound is above the last plan that is kept: 797.4 ms
+1x1x4+1x1x2            8          0            806.8 ms  its bound is above the last plan that is kept: 797.4 ms
+1x2x2+1x2              8          0            825.1 ms  its bound is above the last plan that is kept: 797.4 ms
+1x4+1x2                2          0            951.8 ms  its bound is above the last plan that is kept: 797.4 ms
+2x2+1x2                2          0            852.5 ms  its bound is above the last plan that is kept: 797.4 ms
 ... and 3 more
 
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=1x4+1x2,1x5+1x1,2x2+1x2,1x1+1x1 recompute=none mb=6 zero=0" --top 1 --threads 1 | sed -n "/^certif/,/^$/ p;/^replicas tried/,/^$/ p"
@@ -193,13 +193,13 @@ impossible   2 such as dp=1 tp=1 pp=1 replicas=1x5+1x1 mb=6:
 replicas tried  plans  simulated      best  at least  why not
 1x4+1x2             2          1  955.9 ms  955.9 ms
 2x2+1x2             2          1  963.8 ms  857.4 ms
-1x1+1x1             3          0             1.565 s  its bound is above the last plan that is kept: 955.9 ms
+1x1+1x1             3          0             1.282 s  its bound is above the last plan that is kept: 955.9 ms
 1x5+1x1             2          0                      attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5
 
 $ heddle plan gpt2 --batch 48 --train --machine "2x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=1 replicas=1x4+1x2,1x5+1x1,1x1+1x1 recompute=none mb=6 zero=0" --top 1 --threads 1 --json | sed -n "/replicas_tried/,/\]/ p"
   "replicas_tried": [
     {"replicas": "1x4+1x2", "plans": 2, "simulated": 1, "time_ps": 955890533100, "period_ps": 955890533100, "bound_ps": 955890533100, "reason": null},
-    {"replicas": "1x1+1x1", "plans": 3, "simulated": 0, "time_ps": null, "period_ps": null, "bound_ps": 1565128553300, "reason": "its bound is above the last plan that is kept: 955.9 ms"},
+    {"replicas": "1x1+1x1", "plans": 3, "simulated": 0, "time_ps": null, "period_ps": null, "bound_ps": 1281969299128, "reason": "its bound is above the last plan that is kept: 955.9 ms"},
     {"replicas": "1x5+1x1", "plans": 2, "simulated": 0, "time_ps": null, "period_ps": null, "bound_ps": null, "reason": "attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5"}
   ],
 $ heddle plan gpt2 --batch 8 --train --machine laptop --strategy "mb=1 replicas=*" --top 1 --threads 1 | grep "^replicas"

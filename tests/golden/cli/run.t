@@ -67,6 +67,26 @@ $ heddle help run --json | grep -c '"--data"'
 $ heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data nowhere.u16
 error[E0101]: cannot read 'nowhere.u16': No such file or directory
 [1]
+## Of a folder it is said what is not read; two files of one name are refused, and weights of two checkpoints.
+$ mkdir dd && cp examples/tokens.u16 dd && cp examples/tokens.u16 dd/tagets.u16 && heddle run gpt2:layers=1,hidden=32,heads=2,vocab=256 --batch 4 --seq 8 --strategy dp=2 --steps 1 --data dd 2>&1 | grep -c W0101
+1
+$ cp dd/tokens.u16 dd/tokens.i32; heddle run gpt2:layers=1,hidden=32,heads=2,vocab=256 --batch 4 --seq 8 --strategy dp=2 --data dd
+error[E0122]: dd/tokens.u16 is there, too: which of them is meant is not known
+  --> dd/tokens.i32: tokens
+  hint: keep one of them in the folder
+[1]
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=1 --steps 2 --save two --save-every 1 >two.txt; heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=1 --weights two
+error[E0121]: 'two' has 2 checkpoints, and weights are of one
+  hint: --weights 'two/step-000002.safetensors', or --resume 'two', which goes on from the last
+[1]
+## Before ranks are started, and once: what joins them, and where output goes.
+$ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 --transport ./nowhere/x.so
+error: ./nowhere/x.so: ranks cannot be joined: cannot open shared object file: No such file or directory
+[1]
+$ heddle machines probe -o nowhere/x.yaml
+error[E0102]: cannot write 'nowhere/x.yaml': No such file or directory
+  hint: mkdir -p 'nowhere'
+[1]
 $ printf 'abcde' >odd.u16; heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data odd.u16
 error[E0122]: 5 bytes are no whole number of u16 tokens
   --> odd.u16: tokens
