@@ -1,7 +1,8 @@
 # Makefile - builds, checks and installs Heddle (GNU make 4.3). `make help` lists the targets.
 #
 # Sources are found, not listed: everything in src/ is the library, except src/cli (the program) and src/run
-# (needs MPI). tests/unit/test_*.c make one program, every tests/prop/*.c, bench/*.c and fuzz/fuzz_*.c its own.
+# (needs MPI). tests/unit/test_*.c make one program, tests/prop/*.c another, which has a name for each of them; every bench/*.c and
+# fuzz/fuzz_*.c makes its own.
 VERSION := 0.1.0
 
 ifeq ($(origin CC),default)
@@ -41,6 +42,8 @@ UNIT_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/unit/test_*.c))
 HARNESS_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/*.c))
 UNIT        := $(B)/tests/unit
 PROP        := $(patsubst tests/prop/%.c,$(B)/tests/prop/%,$(wildcard tests/prop/*.c))
+ONNX        := $(B)/tests/prop/check_onnx
+PROP_OBJ    := $(patsubst $(B)/%,$(B)/obj/%.o,$(filter-out $(ONNX),$(PROP)))
 BENCH       := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
 FUZZ        := $(patsubst fuzz/%.c,%,$(wildcard fuzz/fuzz_*.c))
 GOLDEN      := $(addprefix tests/golden/,training links resident)
@@ -161,7 +164,13 @@ $(B)/tests/unit: $(UNIT_OBJ) $(B)/tests/harness.a $(LIB)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(FIXED) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/tests/prop/%: $(B)/obj/tests/prop/%.o $(B)/tests/harness.a $(LIB)
+# One program is linked, not forty: its name says which file's tests it runs. What checks ONNX has a main of its own.
+$(B)/tests/props: $(PROP_OBJ) $(B)/tests/harness.a $(LIB)
+	$(call say,LD)
+	$(Q)$(CC) $(CFLAGS) $(FIXED) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(filter-out $(ONNX),$(PROP)): $(B)/tests/props
+	@mkdir -p $(@D) && ln -f $< $@
+$(ONNX): $(B)/obj/tests/prop/check_onnx.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(FIXED) $(LDFLAGS) -o $@ $^ $(LIBS)
