@@ -34,6 +34,7 @@ LIBS    := -lyaml -lz -lsqlite3 -lm -lpthread -ldl
 
 ALL_SRC := $(sort $(wildcard src/*/*.c src/*/*/*.c))
 CLI_SRC := $(filter src/cli/%,$(ALL_SRC))
+HEADERS := $(wildcard include/*.h include/*/*.h)
 LIB_SRC := $(filter-out src/cli/% src/run/%,$(ALL_SRC))
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/obj/%.o)
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
@@ -131,24 +132,24 @@ $(B)/heddle: $(CLI_OBJ) $(LIB)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(FIXED) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/heddle-mpi.so: src/run/mpi.c include/heddle.h Makefile
+$(B)/heddle-mpi.so: src/run/mpi.c $(HEADERS) Makefile
 	@mkdir -p $(@D)
 	$(call say,MPICC)
 	$(Q)$(MPICC) -std=c11 -fPIC -Iinclude $(DEFINES) $(WARN) $(CFLAGS) -shared -o $@ $<
 
 # That transport with faults, for tests.
-$(B)/tests/faulty.so: tests/transport/faulty.c include/heddle.h Makefile
+$(B)/tests/faulty.so: tests/transport/faulty.c $(HEADERS) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)
 	$(Q)$(CC) -std=c11 -fPIC -Iinclude $(DEFINES) $(WARN) $(CFLAGS) -shared -o $@ $< -ldl
 
 # Operators from outside, for tests: the example, and others that are wrong. They are not linked with the library.
 OPERATORS := $(B)/tests/operators.so $(B)/tests/operators_wrong.so
-$(B)/tests/operators.so: examples/operators.c include/heddle.h Makefile
+$(B)/tests/operators.so: examples/operators.c $(HEADERS) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)
 	$(Q)$(CC) -std=c11 -fPIC -Iinclude $(DEFINES) -DROWS_ONLY $(WARN) $(CFLAGS) -shared -o $@ $< -lm
-$(B)/tests/operators_wrong.so: tests/operators/wrong.c include/heddle.h Makefile
+$(B)/tests/operators_wrong.so: tests/operators/wrong.c $(HEADERS) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)
 	$(Q)$(CC) -std=c11 -fPIC -Iinclude $(DEFINES) $(WARN) $(CFLAGS) -shared -o $@ $< -lm
@@ -246,7 +247,7 @@ fuzz: $(FUZZ:%=$(B)/fuzz/%)
 
 # ---- sources -----------------------------------------------------------------------------------------
 
-TEXTS := $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] tests/*.[ch] tests/*/*.[ch] bench/*.[ch] bench/*/*.[ch] fuzz/*.[ch])
+TEXTS := $(HEADERS) $(wildcard src/*/*.[ch] src/*/*/*.[ch] tests/*.[ch] tests/*/*.[ch] bench/*.[ch] bench/*/*.[ch] fuzz/*.[ch])
 
 format:
 	@clang-format -i $(TEXTS)
@@ -292,11 +293,12 @@ Cflags: -I$${includedir}
 endef
 
 install: all
-	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include $(TO)/share/heddle/machines \
+	install -d $(TO)/bin $(TO)/lib/pkgconfig $(TO)/include/heddle $(TO)/share/heddle/machines \
 	  $(TO)/share/bash-completion/completions
 	$(if $(PROGRAM),install $(PROGRAM) $(TO)/bin)
 	install -m 644 $(LIB) $(B)/libheddle.so $(MPI) $(TO)/lib
 	install -m 644 include/heddle.h $(TO)/include
+	install -m 644 $(wildcard include/heddle/*.h) $(TO)/include/heddle
 	install -m 644 $(wildcard machines/*) $(TO)/share/heddle/machines
 	install -m 644 tools/completion.bash $(TO)/share/bash-completion/completions/heddle
 	$(file >$(B)/heddle.pc,$(PKG_CONFIG))
