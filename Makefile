@@ -11,6 +11,8 @@ endif
 PREFIX ?= /usr/local
 CFLAGS ?= -O2 -g
 B      ?= build
+# The build whose objects of tests are linked: by default its own.
+TESTS_OF ?= $(B)
 
 # Debug builds also run the checks that cost time (the verifier after every pass). Asserts are always on.
 # Sanitizers: lines for their reports, no more, take a fifth less to compile; what is described of every check would be
@@ -39,12 +41,12 @@ LIB_SRC := $(filter-out src/cli/% src/run/%,$(ALL_SRC))
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/obj/%.o)
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o)
 
-UNIT_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/unit/test_*.c))
-HARNESS_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/*.c))
+UNIT_OBJ    := $(patsubst %.c,$(TESTS_OF)/obj/%.o,$(wildcard tests/unit/test_*.c))
+HARNESS_OBJ := $(patsubst %.c,$(TESTS_OF)/obj/%.o,$(wildcard tests/*.c))
 UNIT        := $(B)/tests/unit
 PROP        := $(patsubst tests/prop/%.c,$(B)/tests/prop/%,$(wildcard tests/prop/*.c))
 ONNX        := $(B)/tests/prop/check_onnx
-PROP_OBJ    := $(patsubst $(B)/%,$(B)/obj/%.o,$(filter-out $(ONNX),$(PROP)))
+PROP_OBJ    := $(patsubst $(B)/%,$(TESTS_OF)/obj/%.o,$(filter-out $(ONNX),$(PROP)))
 BENCH       := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
 FUZZ        := $(patsubst fuzz/%.c,%,$(wildcard fuzz/fuzz_*.c))
 GOLDEN      := $(addprefix tests/golden/,training links resident)
@@ -171,7 +173,7 @@ $(B)/tests/props: $(PROP_OBJ) $(B)/tests/harness.a $(LIB)
 	$(Q)$(CC) $(CFLAGS) $(FIXED) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(filter-out $(ONNX),$(PROP)): $(B)/tests/props
 	@mkdir -p $(@D) && ln -f $< $@
-$(ONNX): $(B)/obj/tests/prop/check_onnx.o $(LIB)
+$(ONNX): $(TESTS_OF)/obj/tests/prop/check_onnx.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LD)
 	$(Q)$(CC) $(CFLAGS) $(FIXED) $(LDFLAGS) -o $@ $^ $(LIBS)
