@@ -16,12 +16,14 @@ TESTS_OF ?= $(B)
 
 # Debug builds also run the checks that cost time (the verifier after every pass). Asserts are always on.
 # Sanitizers: lines for their reports, no more, take a fifth less to compile; what is described of every check would be
-# relocated at every start, but for programs at a fixed address.
+# relocated at every start, but for programs at a fixed address. What is used at a null pointer or past an object the address
+# sanitizer finds, so three checks of each use of a pointer are left out: a quarter of the time to compile.
 ifdef SAN
 B      := build/san
 CFLAGS := -O1 -g1
 FIXED  := -no-pie
-override CFLAGS += -DHEDDLE_DEBUG -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+override CFLAGS += -DHEDDLE_DEBUG -fno-omit-frame-pointer -fsanitize=address,undefined \
+  -fno-sanitize=null,object-size,pointer-overflow -fno-sanitize-recover=all
 else ifdef DEBUG
 B      := build/debug
 CFLAGS := -O1 -g
