@@ -193,6 +193,17 @@ static bool wanted(const test *t, int n, char **prefix) {
   return n == 0;
 }
 
+// A program whose name is that of a file of tests/prop runs the tests of that file alone.
+static void keep_file(const char *program) {
+  const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+  char path[1024];
+  snprintf(path, sizeof path, "tests/prop/%s.c", name);
+  size_t n = 0;
+  for (size_t i = 0; i < test_count; i++)
+    if (!strcmp(tests[i].file, path)) tests[n++] = tests[i];
+  if (n) test_count = n;
+}
+
 static int64_t now_ms(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -213,6 +224,7 @@ int main(int argc, char **argv) {
   if (!read_part(&part, &parts)) return fputs("PART is not K/N\n", stderr), 2;
   setvbuf(stdout, NULL, _IOLBF, 0);
   signal(SIGABRT, on_abort);
+  keep_file(argv[0]);
   qsort(tests, test_count, sizeof *tests, by_place);
   for (size_t i = 0; i < test_count; i++) {
     if (i && strcmp(tests[i].file, tests[i - 1].file) != 0) file++;

@@ -405,6 +405,7 @@ static bool reduce_by_library(movement *v, const own_part *o) {
   interp *m = v->m;
   const u32 self = o->ring.v[o->place].member, n = o->ring.n;
   const dtype t = v->out->p->stored;
+  assert(n > 0); // library_takes has asked
   const i64 count = v->out->p->at[self].elems;
   buf **own = &v->out->v->piece[self];
   if (!*own) *own = eval_buf(m, count * (i64)dtype_bytes(t));

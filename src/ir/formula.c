@@ -118,7 +118,7 @@ static bool operator(reader *r, formula_line *l) {
 // "{eps, alpha=2}": a name alone is the application's attribute.
 static bool attributes(reader *r, formula_line *l) {
   parser *ps = &r->ps;
-  attr at[A_COUNT];
+  attr at[A_COUNT] = {0};
   attr_key own[A_COUNT];
   if (!parse_take(ps, '{')) return true;
   do {

@@ -98,6 +98,7 @@ static void xent_dx_rows(const void *arg, i64 from, i64 end) {
   const run *r = j->r;
   const ker_tensor *dy = &r->opd[0], *x = &r->opd[1], *label = &r->opd[2],
                    *lse = r->nopd > 3 ? &r->opd[3] : NULL;
+  assert(label); // the gradient of a loss has its operands
   const size_t bytes = r->real == DT_F32 ? 4 : 8;
   for (i64 i = from; i < end; i++) {
     const void *in = ker_at(r, x, i * j->classes);

@@ -148,6 +148,7 @@ bool main_sums(main_build *mb) {
     if (!find_layouts(mb, s, to)) continue;
     for (u32 j = 0; j < i && !s->last.i; j++) {
       const stage_build *o = &mb->stage[j];
+      assert(o->gp || !o->last.i); // only stages with sums have one
       const bool same = o->last.i && (o->gp->wgt.i ? o->wgt.dst : o->bwd.dst).i == f.i;
       if (same && s->gp->nacc == o->gp->nacc && !memcmp(o->last_lay, to, s->gp->nacc * sizeof *to))
         s->last = o->last;

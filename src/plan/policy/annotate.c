@@ -297,6 +297,7 @@ static bool divides(work *w, const graph *g) {
   const annotation_scope *s = g->scope;
   const plan_axis *rep = &w->pn->axes[w->rep - 1], *own = &w->pn->axes[g->axis - 1];
   const u32 K = microbatches_of(w), R = plan_parts(rep), d = scope_splits(s) ? 1 : plan_parts(own);
+  assert(R > 0 && d > 0);
   const i64 batch = policy_batch_extent(w->pl), parts = (i64)K * R * d;
   if (!batch || batch % parts == 0) return true;
   strbuf of = {.a = w->a};

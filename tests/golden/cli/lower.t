@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 $ heddle lower mlp-xs:layers=4,hidden=64 --batch 32 --train --data 2 --tensor 2 --pipeline 2 --microbatches 2 --rank 3
 # rank 3 of 8: @m[pp=0,dp=1,tp=1]
 # 47 instructions in 8 functions; one run executes 26 of computation, 10 of communication, 20 of structure

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## An operator from outside is in the tables.
 $ heddle ops swiglu_matmul --operators operators.so
 swiglu_matmul: (silu(gate) up) w

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## Sums of gradients beside the last backward: what two nodes of 8 spend in communication is hidden, in the same memory.
 $ for o in pp pp+dp; do heddle sim gpt2-xl --batch 64 --dtype f16 --train --optimizer adam --machine '2x8 a100 ib=100Gb/s' --strategy "dp=16 mb=2 overlap=$o" | grep -E '^(time|computes|communicates|beside|peak)'; done
 warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8

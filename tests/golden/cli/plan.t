@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 model         mlp-xs
 weights       f32

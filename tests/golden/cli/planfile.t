@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## Every refusal of a plan file points into it.
 $ sed 's/dp: 2/dp: 70000/' tests/golden/plan/two_stages.plan > t.plan; heddle verify tests/golden/plan/two_stages.heddle --plan t.plan
 error[E0501]: expected a number from 1 to 65535, found `70000`

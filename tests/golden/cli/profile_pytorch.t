@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## What is measured: every event of the plan once.
 $ heddle export mlp-xs:layers=2,hidden=64 --batch 8 --train --strategy dp=2 --machine '1x2 cpu-core' --to profile-pytorch -o measure.py; sed -n '1,/^$/p; /^machine/p; /^events/p; /^EVENTS/,/^NOT/p' measure.py
 #!/usr/bin/env python3

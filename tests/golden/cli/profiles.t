@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 $ heddle sim gpt2 --batch 8 --train --machine '1x4 v100' --strategy 'dp=2 tp=2 mb=2' --profiles examples/profiles/gpt2.csv
 model           gpt2
 plan            dp=2 tp=2 pp=1 mb=2

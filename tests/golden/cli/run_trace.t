@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## What ranks of `heddle run --trace` have recorded (tests/rare/run: two ranks of a pipeline, three steps).
 $ heddle trace info tests/rare/run
 rank  file                       format  host  device  steps  streams  threads  events      span  clock starts at

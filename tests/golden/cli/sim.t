@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 $ heddle sim examples/distir/fig2_pipeline.heddle --machine dgx-2
 model          examples/distir/fig2_pipeline.heddle
 weights        f32

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## All ranks as one timeline. What is written of one rank is read again with the same answers.
 $ heddle trace convert examples/traces/ddp --to chrome -o all.json
 file       all.json

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## Formats of other profilers. TensorFlow: devices and streams, steps of the host.
 $ heddle trace info tests/rare/tensorflow
 rank  file                                        format      host  device  steps  streams  threads  events      span  clock starts at

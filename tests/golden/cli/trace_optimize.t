@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## A small job of two ranks: its buckets are launched too late, smaller ones overlap.
 $ heddle trace optimize examples/traces/ddp
 rank             0

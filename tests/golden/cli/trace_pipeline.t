@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## A made-up job of 2 data ranks x 4 stages (tools/make-pipeline-trace.py): worker 3 computes 40 % slower.
 $ heddle trace blame examples/traces/pipeline
 timeline   examples/traces/pipeline/timeline.json.gz

@@ -1,3 +1,4 @@
+## long: .ci/run has it without sanitizers
 ## A small job of two ranks, replayed: durations and dependencies give back what was recorded.
 $ heddle trace replay examples/traces/ddp
 recorded                9.236 ms
