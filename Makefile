@@ -17,9 +17,10 @@ TESTS_OF ?= $(B)
 # Debug builds also run the checks that cost time (the verifier after every pass). Asserts are always on.
 # Sanitizers: lines for their reports, no more, take a fifth less to compile; what is described of every check would be
 # relocated at every start, but for programs at a fixed address. WITHOUT=null,object-size,pointer-overflow leaves these checks
-# out, and takes a quarter less to compile: what is used at a null pointer or past an object the address sanitizer finds, too.
+# out, and takes a quarter less to compile: what is used at a null pointer or past an object the address sanitizer finds, too. It
+# is a build of its own.
 ifdef SAN
-B      := build/san
+B      := build/san$(if $(WITHOUT),_some)
 CFLAGS := -O1 -g1
 FIXED  := -no-pie
 override CFLAGS += -DHEDDLE_DEBUG -fno-omit-frame-pointer -fsanitize=address,undefined \

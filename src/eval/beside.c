@@ -61,11 +61,12 @@ static void ask_for_short_slices(void) {
 #endif
 }
 
+enum { EARLY_MOST = 448 << 10 }; // bytes
+
 // The errand behind those of which all is sent that they begin with; NULL: none, or enough is under way.
 static errand *next_early(struct beside *b) {
-  enum { MOST = 448 << 10 };
   errand *e = b->early ? b->early : b->next;
-  if (b->early_bytes >= MOST || (b->early && transfer_sends(&b->early->t))) return NULL;
+  if (b->early_bytes >= EARLY_MOST || (b->early && transfer_sends(&b->early->t))) return NULL;
   pthread_mutex_lock(&b->lock);
   e = e->next;
   pthread_mutex_unlock(&b->lock);
@@ -77,7 +78,7 @@ static bool send_early(void *arg, u32 *gone) {
   struct beside *b = arg;
   for (errand *e; (e = next_early(b));) {
     const i64 before = b->early_bytes;
-    if (!transfer_early(&b->link, &b->where, &e->t, &b->early_bytes, gone)) return false;
+    if (!transfer_early(&b->link, &b->where, &e->t, EARLY_MOST, &b->early_bytes, gone)) return false;
     e->early_bytes = b->early_bytes - before;
     b->early = e;
   }

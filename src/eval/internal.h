@@ -254,8 +254,9 @@ bool transfer_run(interp *m, transfer *t); // false, with E_PEER
 typedef bool transfer_idle(void *arg, u32 *gone);
 // The same without diagnostics, in any thread. False: *gone, the other end, is not there any more. idle: may be NULL.
 bool transfer_go(const eval_link *l, eval_where *w, transfer *t, transfer_idle *idle, void *arg, u32 *gone);
-// Sends what it begins with, as far as that needs no memory that another transfer may be using. bytes: adds how much.
-bool transfer_early(const eval_link *l, eval_where *w, transfer *t, i64 *bytes, u32 *gone);
+// Sends what it begins with, as far as that needs no memory that another transfer may be using, and until so much is under
+// way. bytes: adds how much.
+bool transfer_early(const eval_link *l, eval_where *w, transfer *t, i64 most, i64 *bytes, u32 *gone);
 bool transfer_sends(const transfer *t); // is anything left to send?
 
 // ---- beside computation (beside.c) ---------------------------------------------------------------------------

@@ -52,8 +52,8 @@ bool transfer_go(const eval_link *l, eval_where *w, transfer *t, transfer_idle *
   return true;
 }
 
-bool transfer_early(const eval_link *l, eval_where *w, transfer *t, i64 *bytes, u32 *gone) {
-  for (; t->at < t->step.n; t->at++) {
+bool transfer_early(const eval_link *l, eval_where *w, transfer *t, i64 most, i64 *bytes, u32 *gone) {
+  for (; t->at < t->step.n && *bytes < most; t->at++) {
     transfer_step *s = &t->step.v[t->at];
     if (!s->sends || s->part) break;
     s->early = true;

@@ -59,10 +59,11 @@ void outcome_refit(arena *a, const search_opts *o, search_result *r, const point
     search_point *p = &r->point[i];
     if (!p->cuts_of || !is_slow(p, last_ps)) continue;
     const strategy of = strategy_unpack(p->cuts_of);
-    const u32 as = order_find(order, &of);
-    if (as == r->npoints || !is_slow(&r->point[as], last_ps)) continue;
+    const u32 as = order_find(order, &of); // r->npoints: of a part, which does not list it for being too slow
+    if (as < r->npoints && !is_slow(&r->point[as], last_ps)) continue;
     slow(p);
-    p->state = SEARCH_EQUAL, p->applied = false, p->cuts_of = NULL, p->same_as = as + 1, r->refit--;
+    p->state = SEARCH_EQUAL, p->applied = false, p->cuts_of = NULL, r->refit--;
+    p->same_as = as < r->npoints ? as + 1 : 0;
     p->why = arena_printf(a, "the same program as %s", strategy_str(a, &of));
   }
 }

@@ -547,8 +547,8 @@ static void fit_equal(search *s, int threads) {
     if (strategy_tries_cuts(&other) || (as->applied && as->bound_ps > kept_last(&s->kept))) continue;
     p->state = SEARCH_OPEN, p->fitted = true, p->same_as = 0, p->why = NULL;
     bound(&s->bounds, p);
-    if (as->applied)
-      r->refit++, p->cuts_of = arena_dup(s->a, &as->packed, sizeof as->packed);
+    if (as->applied) // other cuts take no less than those that are tried first
+      r->refit++, p->cuts_of = arena_dup(s->a, &as->packed, sizeof as->packed), p->first_ps = as->bound_ps;
     else if (search_is_ours(s->o, shared++))
       r->dealt++;
     else

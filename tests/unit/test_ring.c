@@ -287,19 +287,21 @@ TEST(ring_messages_have_both_ends) {
 // ---- beside computation --------------------------------------------------------------------------------------
 // Messages of the second connections come only once the rank has computed all layers: who waits for one before waits for
 // ever. So it is seen that a rank goes on, whatever the machine does meanwhile.
-enum { SIDE = 24, LAYERS = 6, LAST = 3 * LAYERS }; // LAST: instructions of main
+enum { SIDE = 24, WIDE = 256, LAYERS = 6, LAST = 3 * LAYERS }; // LAST: instructions of main
 typedef struct {
   mailbox box, aside;
   eval_rank *r;
   const char *text;
   bool ok, late;
-  u32 sent, waits, early; // on the second connections: sent before the second wait
+  u32 sent, waits, early, late_early; // on the second connections; early: sent before the second wait
+  u32 nth;                            // ... late_early: before this one
 } worker;
 
 static bool held_back(void *arg, uint32_t from, void *data, int64_t bytes) {
   enum { TRIES = 10000 };
   worker *w = arg;
   if (++w->waits == 2) w->early = w->sent;
+  if (w->waits == w->nth) w->late_early = w->sent;
   for (u32 k = 0; k < TRIES && eval_rank_where(w->r)->top < LAST; k++)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   w->late |= eval_rank_where(w->r)->top < LAST;
@@ -343,16 +345,16 @@ static void *work(void *arg) {
 }
 
 // Layers one after the other, and a gather beside each, which nobody needs before the end.
-static const char *layers(arena *a, u32 ranks) {
+static const char *layers(arena *a, u32 ranks, u32 side) {
   strbuf b = {.a = a};
   sb_fmt(
       &b,
       "mesh @m [d=%u]\nstream dp\nfunc @main(%%x0: f32[%d,%d] @m, %%w: f32[%d,%d{d}] @m) -> (f32[%d,%d] @m",
-      ranks, SIDE, SIDE, SIDE, SIDE, SIDE, SIDE);
-  for (u32 k = 0; k < LAYERS; k++) sb_fmt(&b, ", f32[%d,%d] @m", SIDE, SIDE);
+      ranks, side, side, side, side, side, side);
+  for (u32 k = 0; k < LAYERS; k++) sb_fmt(&b, ", f32[%d,%d] @m", side, side);
   sb_put(&b, ") {\n");
   for (u32 k = 0; k < LAYERS; k++) {
-    sb_fmt(&b, "  %%g%u = all_gather %%w over d @m !dp : f32[%d,%d]\n", k, SIDE, SIDE);
+    sb_fmt(&b, "  %%g%u = all_gather %%w over d @m !dp : f32[%d,%d]\n", k, side, side);
     sb_fmt(&b, "  %%y%u = matmul %%x%u, %%x0 @m\n  %%x%u = tanh %%y%u @m\n", k, k, k + 1, k);
   }
   sb_fmt(&b, "  return %%x%d", LAYERS);
@@ -367,7 +369,7 @@ TEST(beside_computation_goes_on) {
     post p = {.lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER}, aside = p;
     pthread_t t[RANKS];
     worker w[RANKS];
-    const char *text = layers(a, ranks);
+    const char *text = layers(a, ranks, SIDE);
     for (u32 k = 0; k < ranks; k++) w[k] = (worker){.box = {&p, k}, .aside = {&aside, k}, .text = text};
     for (u32 k = 0; k < ranks; k++) pthread_create(&t[k], NULL, work, &w[k]);
     for (u32 k = 0; k < ranks; k++) pthread_join(t[k], NULL);
@@ -378,4 +380,28 @@ TEST(beside_computation_goes_on) {
     post_free(&p), post_free(&aside);
     arena_free(a);
   }
+}
+
+// A piece of 128 KiB goes in three messages. What is sent before its turn is limited: of six gathers the first and some of the
+// others when the second message is waited for, and all when the last of the fifth is.
+TEST(beside_computation_sends_early_within_limits) {
+  enum { MESSAGES = 3 };
+  arena *a = arena_new();
+  post p = {.lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER}, aside = p;
+  pthread_t t[2];
+  worker w[2];
+  const char *text = layers(a, 2, WIDE);
+  for (u32 k = 0; k < 2; k++)
+    w[k] = (worker){.box = {&p, k}, .aside = {&aside, k}, .text = text, .nth = MESSAGES * (LAYERS - 1)};
+  for (u32 k = 0; k < 2; k++) pthread_create(&t[k], NULL, work, &w[k]);
+  for (u32 k = 0; k < 2; k++) pthread_join(t[k], NULL);
+  for (u32 k = 0; k < 2; k++) {
+    CHECK(w[k].ok);
+    CHECK_EQ_I64(w[k].sent, MESSAGES * LAYERS);
+    CHECK_MSG(w[k].early > 2 * MESSAGES && w[k].early < MESSAGES * (LAYERS - 1), "%u messages early",
+              w[k].early);
+    CHECK_EQ_I64(w[k].late_early, MESSAGES * LAYERS);
+  }
+  post_free(&p), post_free(&aside);
+  arena_free(a);
 }

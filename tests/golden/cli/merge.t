@@ -309,3 +309,10 @@ value           plans  best known               time  behind
 schedule=1f1b       3  dp=1 tp=1 pp=4 mb=8  5.240 ms  1.00x
 schedule=gpipe      3                                 too large
 
+## Other cuts of what is too large and too slow are as slow, whichever part looked at them.
+$ set -- gpt2:layers=4,hidden=64,heads=4,vocab=128 --machine '1x4 v100 host=16GB/s hostmem=8MiB' --batch 8 --seq 16 --train --optimizer adam --top 4 --memory-limit '1512449 B' --strategy 'offload=* layers=* mb=2'; heddle plan "$@" >whole.txt; for k in 1 2 3; do heddle plan "$@" --part $k/3 -o c$k.json >part.txt; done; heddle merge c?.json | diff whole.txt - && grep -A1 certificate whole.txt
+certificate       1584 plans: 66 fit, 528 too large, 371 too slow, 0 impossible, 619 equal to another;
+                  418 simulated, 176 ruled out by bounds on memory, 371 on time
+## Seeds of the fuzzer are files of this form (fuzz/corpus/part.sh makes them anew).
+$ for f in tests/../fuzz/corpus/part/*; do heddle merge $f 2>&1 | grep 'this version reads'; done
+[1]
