@@ -10,10 +10,7 @@
 // in the dry step, before any runs.
 #include "eval/movement.h"
 
-enum {
-  PORTION = 63 << 10,
-  AHEAD = 6
-}; // bytes; portions that are under way: a rank that computes looks now and then
+enum { PORTION = 63 << 10, AHEAD = 2 }; // bytes; portions that are under way
 
 // One target in which this rank has a part: it is the target, or a giver.
 typedef struct {
