@@ -61,7 +61,7 @@ static void ask_for_short_slices(void) {
 #endif
 }
 
-enum { EARLY_MOST = 160 << 10 }; // bytes
+enum { EARLY_MOST = 96 << 10 }; // bytes
 
 // The errand behind those of which all is sent that they begin with; NULL: none, or enough is under way.
 static errand *next_early(struct beside *b) {

@@ -383,7 +383,7 @@ TEST(beside_computation_goes_on) {
 }
 
 // A piece of 128 KiB goes in three messages. What is sent before its turn is limited: of six gathers the first and some of the
-// others when the second message is waited for, and all when the last of the fifth is.
+// others when the second message is waited for, and some of the sixth when the last of the fifth is.
 TEST(beside_computation_sends_early_within_limits) {
   enum { MESSAGES = 3 };
   arena *a = arena_new();
@@ -398,8 +398,8 @@ TEST(beside_computation_sends_early_within_limits) {
   for (u32 k = 0; k < 2; k++) {
     CHECK(w[k].ok);
     CHECK_EQ_I64(w[k].sent, MESSAGES * LAYERS);
-    CHECK_MSG(w[k].early > 2 * MESSAGES && w[k].early < 3 * MESSAGES, "%u messages early", w[k].early);
-    CHECK_EQ_I64(w[k].late_early, MESSAGES * LAYERS);
+    CHECK_MSG(w[k].early > MESSAGES && w[k].early < 2 * MESSAGES, "%u messages early", w[k].early);
+    CHECK(w[k].late_early > MESSAGES * (LAYERS - 1));
   }
   post_free(&p), post_free(&aside);
   arena_free(a);
