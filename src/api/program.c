@@ -246,15 +246,7 @@ const char *heddle_program_report(heddle_program *p, heddle_format f) {
   API_RETURN(const char *, NULL, p->o.s, show(p, f));
 }
 
-uint32_t heddle_program_ranks(const heddle_program *p) {
-  u32 n = 0;
-  for (u32 k = 1; p && k <= mesh_count(p->p->sp); k++) {
-    const mesh_info *m = mesh_get(p->p->sp, (mesh){k});
-    for (u32 j = 0; m->ranks && j < m->nranks; j++) n = MAX(n, m->ranks[j] + 1);
-    if (!m->ranks) n = MAX(n, m->first + m->nranks);
-  }
-  return n;
-}
+uint32_t heddle_program_ranks(const heddle_program *p) { return p ? mesh_ranks(p->p->sp) : 0; }
 
 // ---- training -----------------------------------------------------------------------------------------
 bool optimizer_read(ctx *c, const heddle_optimizer *o, optim_opts *out) {

@@ -224,6 +224,7 @@ void sb_putn(strbuf *b, const char *s, size_t n);
 void sb_char(strbuf *b, char ch);
 void sb_fmt(strbuf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void sb_json_str(strbuf *b, const char *s); // quoted and escaped
+void sb_shell(strbuf *b, const char *s);    // as a shell reads it back: in quotes where it must be
 // Names come from files of strangers: what a terminal does not show, but the characters to keep, as \x1b.
 void sb_clean(strbuf *b, const char *s, size_t n, const char *keep);
 void sb_i64(strbuf *b, i64 x); // fast path for printers

@@ -22,11 +22,20 @@ static bool open_failed(ctx *c, const char *path, int err) {
   return false;
 }
 
+static const char *folder_of(arena *a, const char *target) {
+  const char *slash = strrchr(target, '/');
+  return !slash ? "." : slash == target ? "/" : arena_strndup(a, target, (size_t)(slash - target));
+}
+
 static bool write_failed(ctx *c, const char *path, int err) {
   char buf[128];
+  const char *folder = folder_of(ctx_arena(c), path);
+  strbuf b = {.a = ctx_arena(c)};
   diag(c, E_FILE_WRITE, (loc){0}, "cannot write '%s': %s", path, reason(err, buf));
-  const char *slash = strrchr(path, '/');
-  if (err == ENOENT && slash) diag_hint(c, "mkdir -p '%.*s'", (int)(slash - path), path);
+  if (err != ENOENT || !access(folder, F_OK))
+    return false; // some file systems say so of a file in a folder that is there
+  sb_shell(&b, folder);
+  diag_hint(c, "mkdir -p %s", sb_str(&b));
   return false;
 }
 
@@ -114,11 +123,6 @@ static int write_all(int fd, const u8 *p, size_t n, i64 at) {
     if (at >= 0) at += put;
   }
   return fails ? EIO : 0;
-}
-
-static const char *folder_of(arena *a, const char *target) {
-  const char *slash = strrchr(target, '/');
-  return !slash ? "." : slash == target ? "/" : arena_strndup(a, target, (size_t)(slash - target));
 }
 
 // A file without a name is gone when the process is: an interrupted write leaves nothing behind. -1 where the

@@ -97,6 +97,17 @@ void sb_clean(strbuf *b, const char *s, size_t n, const char *keep) {
   }
 }
 
+void sb_shell(strbuf *b, const char *s) {
+  static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:=,+@%-";
+  if (*s && !s[strspn(s, plain)]) {
+    sb_put(b, s);
+    return;
+  }
+  sb_char(b, '\'');
+  for (; *s; s++) *s == '\'' ? sb_put(b, "'\\''") : sb_char(b, *s);
+  sb_char(b, '\'');
+}
+
 void sb_json_str(strbuf *b, const char *s) {
   sb_char(b, '"');
   for (size_t n = strlen(s); n;) {

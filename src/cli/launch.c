@@ -230,17 +230,20 @@ static int start_and_wait(const cli *x, uint32_t ranks, watch *w) {
   return status;
 }
 
-static const char *by_signal(int status) {
-  if (status < 0 || !WIFSIGNALED(status)) return "";
-  return WTERMSIG(status) == SIGXFSZ ? ": its launcher met the limit on the size of files (ulimit -f)"
-                                     : ", by a signal";
+static void put_early_end(const char *what, int status) {
+  fprintf(stderr, "error: the job has ended before %s", what);
+  if (status >= 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
+    fputs(": its launcher met the limit on the size of files (ulimit -f)", stderr);
+  else if (status >= 0 && WIFSIGNALED(status))
+    fprintf(stderr, ": its launcher got signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  fputc('\n', stderr);
 }
 
 bool launch_unwatched(const cli *x, uint32_t ranks) {
   if (!files_may_be_large()) return false;
   const int status = start_and_wait(x, ranks, NULL), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   if (status >= 0 && (!code || code == NO_LAUNCHER)) return !code;
-  fprintf(stderr, "error: the job has ended before its end%s\n", by_signal(status));
+  put_early_end("its end", status);
   return false;
 }
 
@@ -260,7 +263,7 @@ bool launch(cli *x, heddle_program *d) {
   const bool told = heddle_session_errors(x->s);
   if (status >= 0 && (!code || code == NO_LAUNCHER) && !told) return !code;
   fputs(heddle_session_messages(x->s), stderr), heddle_session_clear(x->s);
-  fprintf(stderr, "error: the job has ended before its last step%s\n", by_signal(status));
+  put_early_end("its last step", status);
   const char *saved = x->run_save ? x->run_save : x->run_resume;
   const char *last = saved && !told ? heddle_checkpoint_find(x->s, saved) : NULL;
   if (last && is_of_job(x, last, began))

@@ -71,6 +71,7 @@ mesh mesh_add(space *s, sym name, const u8 *axes, u32 naxes, u32 first,
 mesh mesh_find(const space *s, sym name);
 const mesh_info *mesh_get(const space *s, mesh m);
 u32 mesh_count(const space *s);
+u32 mesh_ranks(const space *s); // of all meshes: one past the last; 0: there is no mesh
 typedef struct {
   u8 axis;
   int at; // >= 0: fixed at this coordinate; -1: free; -2: the subset `only`

@@ -249,6 +249,15 @@ const mesh_info *mesh_get(const space *s, mesh m) {
 }
 
 u32 mesh_count(const space *s) { return s->meshes.n - 1; }
+u32 mesh_ranks(const space *s) {
+  u32 n = 0;
+  for (u32 k = 1; k <= mesh_count(s); k++) {
+    const mesh_info *m = mesh_get(s, (mesh){k});
+    for (u32 j = 0; m->ranks && j < m->nranks; j++) n = MAX(n, m->ranks[j] + 1);
+    if (!m->ranks) n = MAX(n, m->first + m->nranks);
+  }
+  return n;
+}
 
 // The position of a rank in its mesh, -1 if it is not there.
 static i64 mesh_position(const space *s, mesh m, u32 rank) {

@@ -67,8 +67,18 @@ static u32 split(const reader *r, cell *out) {
 
 static bool is(cell x, const char *s) { return x.n == strlen(s) && !memcmp(x.s, s, x.n); }
 
+// What a script of `heddle export --to profile-pytorch` writes is taken into a database first.
+static bool read_events(const reader *r) {
+  strbuf b = {.a = r->a};
+  sb_shell(&b, sym_str(r->c, r->file));
+  diag(r->c, E_PROFILE, here(r, r->line), "times of events, one a line, are not what --profiles takes");
+  diag_hint(r->c, "heddle profile --import %s -o times.db, then --profiles times.db", sb_str(&b));
+  return false;
+}
+
 static bool read_header(reader *r) {
   cell x[COLS + 1];
+  if (*r->line == '{') return read_events(r);
   bool has[COLS] = {false};
   r->ncells = split(r, x);
   for (u32 i = 0; i < r->ncells; i++) {
@@ -253,14 +263,9 @@ const char *machine_title(arena *a, const machine *m) {
   return m->profile ? arena_printf(a, "%s, times of layers from %s", name, m->profile->file) : name;
 }
 
-// As a shell reads it.
 static const char *word(arena *a, const char *s) {
-  static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:=,+@%-";
   strbuf b = {.a = a};
-  if (*s && !s[strspn(s, plain)]) return arena_strdup(a, s);
-  sb_char(&b, '\'');
-  for (; *s; s++) *s == '\'' ? sb_put(&b, "'\\''") : sb_char(&b, *s);
-  sb_char(&b, '\'');
+  sb_shell(&b, s);
   return sb_str(&b);
 }
 const char *machine_command(arena *a, const machine *m) {

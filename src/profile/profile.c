@@ -5,6 +5,7 @@
 typedef struct {
   profile_events x;
   u32 *of; // by event of it: of the session's
+  u32 ranks;
 } subject;
 typedef struct {
   const profile_event *e; // of the first program that has it, while that is at hand
@@ -45,7 +46,7 @@ static u32 number_of(profile_session *p, const profile_event *e) {
 
 static bool add_subject(profile_session *p, const prog *program, subject *s) {
   if (!profile_events_of(&s->x, p->c, p->a, program, p->m)) return false;
-  s->of = NEWN(p->a, u32, s->x.v.n + 1);
+  s->of = NEWN(p->a, u32, s->x.v.n + 1), s->ranks = mesh_ranks(program->sp);
   for (u32 k = 0; k < s->x.v.n; k++) s->of[k] = number_of(p, &s->x.v.v[k]);
   return true;
 }
@@ -151,6 +152,47 @@ static void settle_parts(const profile_session *p, const part *of, const double 
   }
 }
 
+// What the computations of a process's steps took, and what they take by the figures of events. Returns the steps.
+static u32 steps_of(const part *x, const double *own, const profile_figure *got, double *ns,
+                    double *settled) {
+  u32 nsteps = WALK_MOST;
+  *settled = 0;
+  for (u32 s = 0; s < nsteps; s++) {
+    ns[s] = 0;
+    for (u32 k = 0; k < x->s->x.v.n; k++) {
+      const double each = own[(size_t)k * WALK_MOST + s], n = (double)x->s->x.v.v[k].times;
+      if (isnan(each)) continue;
+      ns[s] += each * n;
+      if (!s) *settled += got[x->s->of[k]].median * n;
+    }
+    if (!ns[s]) nsteps = s;
+  }
+  return nsteps;
+}
+
+// Ranks wait in every step for the slowest, and which that is changes. What the slowest of as many processes as the program has
+// ranks took, beside what the figures of events add up to in its longest part. Processes that run other programs' parts stand for its other
+// ranks. Which processes these are: all that are neighbours.
+static double waited_for(const profile_session *p, const part *of, const subject *s, const double *all,
+                         u32 most, const profile_figure *got) {
+  const u32 nprocs = p->j->nprocs, n = MIN(s->ranks, nprocs);
+  double *step = NEWN(p->a, double, (size_t)2 * nprocs * WALK_MOST), *settled = NEWN(p->a, double, nprocs),
+         longest = 0, slowest = 0;
+  u32 nsteps = WALK_MOST;
+  for (u32 q = 0; q < nprocs; q++) {
+    nsteps = MIN(nsteps, steps_of(&of[q], all + (size_t)q * most * WALK_MOST, got,
+                                  step + (size_t)q * WALK_MOST, &settled[q]));
+    if (of[q].s == s) longest = MAX(longest, settled[q]);
+  }
+  if (n < 2 || !nsteps) return 1;
+  for (u32 q = 0; q < nprocs; q++)
+    for (u32 k = 0; k < nsteps && of[q].s != s; k++) step[(size_t)q * WALK_MOST + k] *= longest / settled[q];
+  memcpy(step + (size_t)nprocs * WALK_MOST, step, (size_t)nprocs * WALK_MOST * sizeof *step);
+  for (u32 q = 0; q < nprocs; q++)
+    slowest += profile_slowest(step + (size_t)q * WALK_MOST, WALK_MOST, n, nsteps) / nprocs;
+  return slowest / longest;
+}
+
 static bool run_parts(profile_session *p, const part *of) {
   const part mine = of[p->j->link.rank];
   u32 most = 0, nrows = 0;
@@ -167,15 +209,17 @@ static bool run_parts(profile_session *p, const part *of) {
   if (!p->j->link.rank) settle_parts(p, of, all, most, got);
   if (!profile_tell(p->j, got, (i64)(p->v.n * sizeof *got))) return together_lost(p->c);
   measured_event *row = NEWN(p->a, measured_event, p->v.n + 1);
-  for (u32 q = 0; q < p->j->nprocs; q++)
+  for (u32 q = 0; q < p->j->nprocs; q++) {
+    const double by = p->j->link.rank ? 1 : waited_for(p, of, of[q].s, all, most, got); // process 0 has all
     for (u32 k = 0; k < of[q].s->x.v.n; k++) {
       const profile_event *e = &of[q].s->x.v.v[k];
       const u32 at = of[q].s->of[k];
       if (!is_wanted(p, of[q].s, k) || (!got[at].count && e->rank != of[q].rank)) continue;
-      if (got[at].count) row[nrows++] = row_of(e->key, &got[at], 1, EVENT_MEASURED);
+      if (got[at].count) row[nrows++] = row_of(e->key, &got[at], by, EVENT_MEASURED);
       p->out->nleft += !got[at].count;
       p->v.v[at].wanted = false;
     }
+  }
   p->out->nmeasured += nrows;
   advance(p, nrows);
   return p->j->link.rank || event_db_put(p->db, machine_name(p->m), p->o->versions, row, nrows);

@@ -681,6 +681,31 @@ static bool no_replicas_here(points *sp) {
   return true;
 }
 
+// No degrees make the devices.
+static void no_degrees(const points *sp, u32 ranks) {
+  strbuf b = {.a = sp->a};
+  u64 made = 1;
+  u32 said = 0;
+  for (choice_id id = 0; choice_is_degree(id); id++) {
+    const choice_set *x = &sp->o->space.of[id];
+    if (x->n != 1) continue;
+    sb_put(&b, said++ ? " " : ""), choice_say(id, x->v[0], &b);
+    made *= x->v[0].n;
+  }
+  const bool odd = sp->o->pow2 && !pow2(ranks), all = said == CHOICE_pp + 1;
+  if (all || (said && ranks % made))
+    diag(sp->c, E_NO_PLAN, (loc){0}, "%s needs %s%llu devices; there are %u", sb_str(&b),
+         all ? "" : "a multiple of ", (unsigned long long)made, ranks);
+  else
+    diag(sp->c, E_NO_PLAN, (loc){0}, "no dp x tp x pp makes %u devices%s", ranks,
+         odd ? ": that is no power of two" : "");
+  if (all && made <= sp->on->nranks)
+    diag_hint(sp->c, "--devices %llu, or leave one of dp, tp and pp to the search", (unsigned long long)made);
+  else
+    diag_hint(sp->c, "leave %s, or set --devices N",
+              odd ? "out --powers-of-two" : "one of dp, tp and pp to the search");
+}
+
 bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const search_opts *o, u32 ranks,
                 search_result *r, schedule_files *files) {
   search_opts own = *o;
@@ -716,11 +741,6 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
         !says_default(&o->space.of[i], (choice_id)i))
       return unused(&sp, (choice_id)i, o->space.of[i].v[0]);
   if (no_replicas_here(&sp)) return false;
-  diag(c, E_NO_PLAN, (loc){0}, "no dp x tp x pp makes %u devices%s", ranks,
-       o->pow2 && !pow2(ranks) ? ": that is no power of two" : "");
-  if (o->pow2 && !pow2(ranks))
-    diag_hint(c, "leave out --powers-of-two, or set --devices N");
-  else
-    diag_hint(c, "leave one of dp, tp and pp to the search, or set --devices N");
+  no_degrees(&sp, ranks);
   return false;
 }

@@ -10,12 +10,7 @@ const char *mem_kind_name(mem_kind k) {
 // Ranks of all meshes; a program without a mesh has one. Group 0 of main is rank 0.
 static void init_ranks(sim *s) {
   space *sp = s->p->sp;
-  s->nranks = 1;
-  for (u32 k = 1; k <= mesh_count(sp); k++) {
-    const mesh_info *m = mesh_get(sp, (mesh){k});
-    for (u32 j = 0; m->ranks && j < m->nranks; j++) s->nranks = MAX(s->nranks, m->ranks[j] + 1);
-    if (!m->ranks) s->nranks = MAX(s->nranks, m->first + m->nranks);
-  }
+  s->nranks = MAX(mesh_ranks(sp), 1u);
   bool *used = ZNEWN(s->a, bool, s->nranks);
   used[0] = !mesh_count(sp);
   for (u32 k = 1; k <= mesh_count(sp); k++) {

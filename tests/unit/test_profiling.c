@@ -385,6 +385,28 @@ TEST(profiling_deals_parts_to_all) {
   ctx_free(c);
 }
 
+// The two ranks of a program wait for the slower one, in whichever step that is; a program of one rank for nobody.
+TEST(profiling_waits_for_the_slowest) {
+  static const char both[] = "mesh @m [x=2]\nmain @f on @m(%v: f32[8{x},8] weight) -> (f32[8{x},8]) {\n"
+                             "  %r = relu %v : f32[8{x},8]\n  return %r\n}\n",
+                    alone[] = "mesh @m [x=1]\nmain @f on @m(%v: f32[8,8] weight) -> (f32[8,8]) {\n"
+                              "  %r = relu %v : f32[8,8]\n  return %r\n}\n";
+  session_case k = {.text = both, .machine = "1x2 cpu-core", .nprocs = 2, .tick = {1000, 3000}};
+  ctx *c = ctx_new();
+  measured_event *row;
+  REQUIRE(session(&k, c, &row) == 1);
+  CHECK_EQ_I64(row[0].ps, 2 * 3000 * 1000);
+  k.text = alone;
+  REQUIRE(session(&k, c, &row) == 1);
+  CHECK_EQ_I64(row[0].ps, 2 * 2000 * 1000); // both run it: the middle
+  ctx_free(c);
+}
+TEST(profiling_knows_the_slowest_of_each_step) {
+  const double of[2][4] = {{10, 12, 10, 10}, {8, 8, 14, 11}};
+  CHECK_CLOSE(profile_slowest(of[0], 4, 1, 4), 10, 0);
+  CHECK_CLOSE(profile_slowest(of[0], 4, 2, 4), 11.5, 1e-12); // 10, 12, 14, 11
+}
+
 // All rows of a kind are fitted.
 TEST(profiling_fits_all_rows) {
   ctx *c = ctx_new();

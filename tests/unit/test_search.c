@@ -393,8 +393,8 @@ TEST(search_drops_nothing_that_was_said) {
   refused("zero=0,1", false, 4, "zero=1 applies to training only");
   refused("tp=1 sp", true, 4, "sp needs tp > 1; no plan of this search has that");
   refused("pp=1 schedule=gpipe,1f1b", true, 4, "schedule=gpipe needs pp > 1");
-  refused("dp=2 tp=1 pp=1", true, 4, "no dp x tp x pp makes 4 devices");
-  refused("dp=1 tp=1 pp=1", true, 16, "no dp x tp x pp makes 16 devices");
+  refused("dp=2 tp=1 pp=1", true, 4, "dp=2 tp=1 pp=1 needs 2 devices; there are 4");
+  refused("dp=1 tp=1 pp=1", true, 16, "dp=1 tp=1 pp=1 needs 1 device; there are 16");
   refused("dp=4 tp=1 pp=1 v=2", true, 4, "v=2 needs pp > 1");
   refused("dp=1 tp=1 pp=4 v=2", true, 4, "1f1b runs one chunk on each place; got 2");
 }
