@@ -1,12 +1,14 @@
 // comm.c - times of communications: a program that communicates the same again and again, on as many processes as it has
 // members.
 //
-// Idea: between two communications stands a matrix product, as in a step: it leaves caches as a step does (between two
-// processes an all-reduce of 1 KiB takes 5 us in a row, 8 to 10 so). Who comes last does not wait, so the time is what the member saw that
+// Idea: caches are as a step leaves them, where a communication comes layers after the one before: what it moves has just been made and the memory of
+// what it gives has not been touched for long. So between two communications 8 MB are written, then the operand is made, and a matrix
+// product runs. Between two processes an all-reduce of 512 KiB takes 115 us with the product alone, 142 so, and 146 in steps of
+// T5; one of 1 KiB 5 in a row and 10 so. Who comes last does not wait, so the time is what the member saw that
 // saw least. A send goes there and back, and what either side sees of the way is twice the time.
 #include "profile/internal.h"
 
-enum { WARM = 1, LEAST = 2, MOST = 60, TIMES = 4, MOST_BYTES = 8 << 20, SIDE = 384 };
+enum { WARM = 1, LEAST = 2, MOST = 60, TIMES = 4, MOST_BYTES = 8 << 20, SIDE = 384, PASSED = 2 << 20 };
 static const u64 LONG_NS = 150000000;
 static const double PART = 0.02; // of the time, as well as it is to be known
 
@@ -80,13 +82,19 @@ prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, spli
     const moved t = types_of(a, e, n, at);
     const char *part = strchr(t.operand, '+'); // made here: only whole inputs can be given
     const size_t length = part ? (size_t)(part - t.operand) : strlen(t.operand);
-    sb_fmt(&b, "main @moves on @m(%%w: %.*s%s weight, %%z: f32[%d,%d] weight) -> (%s%s) {\n", (int)length,
-           t.operand, t.from, SIDE, SIDE, t.result, t.to);
-    if (part) sb_fmt(&b, "  %%p = partial %%w over x : %s\n", t.operand);
+    sb_fmt(&b,
+           "main @moves on @m(%%w: %.*s%s weight, %%z: f32[%d,%d] weight, %%l: f32[%d] weight) -> (%s%s) {\n",
+           (int)length, t.operand, t.from, SIDE, SIDE, PASSED, t.result, t.to);
+    const bool made =
+        !e->t || dtype_kind_of(e->t) != DK_BOOL; // no operator that makes one leaves it as it is
     for (u32 k = 0; k < times; k++) {
+      const char *const of = made ? arena_printf(a, "o%u", k) : "w";
+      sb_fmt(&b, "  %%l%u = scale %%l {alpha=2} : f32[%d]\n", k, PASSED);
+      if (made) sb_fmt(&b, "  %%o%u = scale %%w {alpha=1}%s : %.*s\n", k, t.from, (int)length, t.operand);
+      if (part) sb_fmt(&b, "  %%p%u = partial %%%s over x : %s\n", k, of, t.operand);
       sb_fmt(&b, "  %%z%u = matmul %%z, %%z : f32[%d,%d]\n", k + 1, SIDE, SIDE);
-      sb_fmt(&b, "  %%r%u = %s %%%s%s over x : %s%s\n", k + 1, op_row_of(e->op)->name, part ? "p" : "w",
-             t.attrs, t.result, t.to);
+      sb_fmt(&b, "  %%r%u = %s %%%s%s over x : %s%s\n", k + 1, op_row_of(e->op)->name,
+             part ? arena_printf(a, "p%u", k) : of, t.attrs, t.result, t.to);
     }
     sb_fmt(&b, "  return %%r%u\n}\n", times);
   }
@@ -165,11 +173,11 @@ static void settle(arena *a, const cost_event *e, const u32 *members, u32 n, con
 bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at, const u32 *members, u32 n,
                   double off_ns, profile_figure *out) {
   arena *a = arena_new();
-  const u32 each = figures_of(e), nin = e->op == OP_send ? 1 : 2;
+  const u32 each = figures_of(e), nin = e->op == OP_send ? 1 : 3;
   prog *p = comm_program(c, a, e, n, times_for(e) + (e->op == OP_send), at);
   watching w = {.j = j, .op = e->op};
   among x = {j, members};
-  u32 own = 0, next[3] = {0};
+  u32 own = 0, next[4] = {0};
   while (own < n && members[own] != j->link.rank) own++;
   const eval_link link = {.rank = own, .arg = &x, .send = send_among, .receive = receive_among};
   const eval_opts o = {.threads = j->threads};

@@ -22,8 +22,21 @@ bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at
 
 // ---- computation (walk.c) --------------------------------------------------------------------------------
 // Every process runs the part of a rank of some program, until the wanted events are known as well as the step is to be known. What
-// they took is in v[event * WALK_MOST + step], in ns, NAN where there was none. step_ns: of the computations of this part.
+// they took is in v[event * WALK_MOST + step], in ns, NAN where there was none.
 enum { WALK_MOST = 60 };
+// What this part computed in each step, in ns, before every collective and after the last: ns[step * (ncollectives + 1) + k].
+typedef struct {
+  u32 nsteps, ncollectives;
+  double *ns; // in the arena of the events, as
+  u32 *count; // of each event in a step
+} walk_steps;
 bool walk_rank(const profile_job *j, ctx *c, profile_events *x, u32 rank, const bool *wanted, double *v,
-               double *step_ns);
+               walk_steps *out);
+
+// ---- waiting (slowest.c) -----------------------------------------------------------------------------------
+// Ranks of a step wait for the slowest of them: by how much what every process measured has to be longer. Called by all; process 0 has
+// by[process]. settled: what this one computes in a step by the figures of its events. program: a number, the same where
+// processes run parts of one program, which has so many ranks. False: a process is gone.
+bool slowest_of_all(const profile_job *j, arena *a, const walk_steps *own, double settled, u32 program,
+                    u32 ranks, double *by);
 #endif

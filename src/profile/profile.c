@@ -152,77 +152,39 @@ static void settle_parts(const profile_session *p, const part *of, const double 
   }
 }
 
-// What the computations of a process's steps took, and what they take by the figures of events. Returns the steps.
-static u32 steps_of(const part *x, const double *own, const profile_figure *got, double *ns,
-                    double *settled) {
-  u32 nsteps = WALK_MOST;
-  *settled = 0;
-  for (u32 s = 0; s < nsteps; s++) {
-    ns[s] = 0;
-    for (u32 k = 0; k < x->s->x.v.n; k++) {
-      const double each = own[(size_t)k * WALK_MOST + s], n = (double)x->s->x.v.v[k].times;
-      if (isnan(each)) continue;
-      ns[s] += each * n;
-      if (!s) *settled += got[x->s->of[k]].median * n;
-    }
-    if (!ns[s]) nsteps = s;
-  }
-  return nsteps;
-}
-
-// Ranks wait in every step for the slowest, and which that is changes. What the slowest of as many processes as the program has
-// ranks took, beside what the figures of events add up to in its longest part. Processes that run other programs' parts stand for its other
-// ranks. Which processes these are: all that are neighbours.
-static double waited_for(const profile_session *p, const part *of, const subject *s, const double *all,
-                         u32 most, const profile_figure *got) {
-  const u32 nprocs = p->j->nprocs, n = MIN(s->ranks, nprocs);
-  double *step = NEWN(p->a, double, (size_t)2 * nprocs * WALK_MOST), *settled = NEWN(p->a, double, nprocs),
-         longest = 0, slowest = 0;
-  u32 nsteps = WALK_MOST;
-  for (u32 q = 0; q < nprocs; q++) {
-    nsteps = MIN(nsteps, steps_of(&of[q], all + (size_t)q * most * WALK_MOST, got,
-                                  step + (size_t)q * WALK_MOST, &settled[q]));
-    if (of[q].s == s) longest = MAX(longest, settled[q]);
-  }
-  if (n < 2 || !nsteps) return 1;
-  for (u32 q = 0; q < nprocs; q++)
-    for (u32 k = 0; k < nsteps && of[q].s != s; k++) step[(size_t)q * WALK_MOST + k] *= longest / settled[q];
-  memcpy(step + (size_t)nprocs * WALK_MOST, step, (size_t)nprocs * WALK_MOST * sizeof *step);
-  for (u32 q = 0; q < nprocs; q++)
-    slowest += profile_slowest(step + (size_t)q * WALK_MOST, WALK_MOST, n, nsteps) / nprocs;
-  return slowest / longest;
-}
-
 static bool run_parts(profile_session *p, const part *of) {
-  const part mine = of[p->j->link.rank];
-  u32 most = 0, nrows = 0;
-  for (u32 q = 0; q < p->j->nprocs; q++) most = MAX(most, of[q].s->x.v.n);
+  const profile_job *j = p->j;
+  const part mine = of[j->link.rank];
+  u32 most = 0, nrows = 0, program = 0;
+  for (u32 q = 0; q < j->nprocs; q++) most = MAX(most, of[q].s->x.v.n);
+  while (of[program].s != mine.s) program++;
   const size_t each = (size_t)most * WALK_MOST;
   bool *wanted = NEWN(p->a, bool, most + 1);
-  double *own = ZNEWN(p->a, double, each),
-         *all = p->j->link.rank ? own : NEWN(p->a, double, each * p->j->nprocs), step_ns = 0;
+  double *own = ZNEWN(p->a, double, each), *by = NEWN(p->a, double, j->nprocs),
+         *all = j->link.rank ? own : NEWN(p->a, double, each * j->nprocs), step_ns = 0;
+  walk_steps steps;
   for (u32 k = 0; k < mine.s->x.v.n; k++) wanted[k] = is_wanted(p, mine.s, k);
-  if (!walk_rank(p->j, p->c, &mine.s->x, mine.rank, wanted, own, &step_ns)) return false;
-  if (!p->step_ns || step_ns < p->step_ns) p->step_ns = step_ns;
-  if (!together_gather(p->j, p->j->nprocs, own, (u32)each, all)) return together_lost(p->c);
+  if (!walk_rank(j, p->c, &mine.s->x, mine.rank, wanted, own, &steps)) return false;
+  if (!together_gather(j, j->nprocs, own, (u32)each, all)) return together_lost(p->c);
   profile_figure *got = ZNEWN(p->a, profile_figure, p->v.n + 1);
-  if (!p->j->link.rank) settle_parts(p, of, all, most, got);
-  if (!profile_tell(p->j, got, (i64)(p->v.n * sizeof *got))) return together_lost(p->c);
+  if (!j->link.rank) settle_parts(p, of, all, most, got);
+  if (!profile_tell(j, got, (i64)(p->v.n * sizeof *got))) return together_lost(p->c);
+  for (u32 k = 0; k < mine.s->x.v.n; k++) step_ns += got[mine.s->of[k]].median * steps.count[k];
+  if (step_ns > 0 && (!p->step_ns || step_ns < p->step_ns)) p->step_ns = step_ns;
+  if (!slowest_of_all(j, p->a, &steps, step_ns, program, mine.s->ranks, by)) return together_lost(p->c);
   measured_event *row = NEWN(p->a, measured_event, p->v.n + 1);
-  for (u32 q = 0; q < p->j->nprocs; q++) {
-    const double by = p->j->link.rank ? 1 : waited_for(p, of, of[q].s, all, most, got); // process 0 has all
+  for (u32 q = 0; q < j->nprocs; q++)
     for (u32 k = 0; k < of[q].s->x.v.n; k++) {
       const profile_event *e = &of[q].s->x.v.v[k];
       const u32 at = of[q].s->of[k];
       if (!is_wanted(p, of[q].s, k) || (!got[at].count && e->rank != of[q].rank)) continue;
-      if (got[at].count) row[nrows++] = row_of(e->key, &got[at], by, EVENT_MEASURED);
+      if (got[at].count) row[nrows++] = row_of(e->key, &got[at], j->link.rank ? 1 : by[q], EVENT_MEASURED);
       p->out->nleft += !got[at].count;
       p->v.v[at].wanted = false;
     }
-  }
   p->out->nmeasured += nrows;
   advance(p, nrows);
-  return p->j->link.rank || event_db_put(p->db, machine_name(p->m), p->o->versions, row, nrows);
+  return j->link.rank || event_db_put(p->db, machine_name(p->m), p->o->versions, row, nrows);
 }
 
 static bool computations(profile_session *p, subject *s, u32 n) {

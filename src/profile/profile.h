@@ -33,9 +33,6 @@ double profile_median(const double *v, u32 n); // as profile_settle has it, of n
 // What events took in steps, v[event * most + step], scaled so that their medians, each count[event] times, add up to the median
 // step. Events with count 0 do not run, steps are 0..nsteps.
 void profile_add_up(double *v, u32 most, const u32 *count, u32 nevents, u32 nsteps);
-// What each of n processes took in every step, of[process * most + step], of which none begins the next one before all have ended:
-// the median of what the slowest took.
-double profile_slowest(const double *of, u32 most, u32 n, u32 nsteps);
 // From n members to `wanted`: what a ring moves in proportion, 2(n-1)/n of the bytes of an all-reduce, (n-1)/n of others.
 double profile_ring(opcode op, u32 n, u32 wanted);
 

@@ -55,18 +55,6 @@ void profile_add_up(double *v, u32 most, const u32 *count, u32 nevents, u32 nste
   arena_free(a);
 }
 
-double profile_slowest(const double *of, u32 most, u32 n, u32 nsteps) {
-  double *v = malloc(nsteps * sizeof *v);
-  if (!v) base_out_of_memory(nsteps * sizeof *v);
-  for (u32 s = 0; s < nsteps; s++) {
-    v[s] = of[s];
-    for (u32 q = 1; q < n; q++) v[s] = MAX(v[s], of[(size_t)q * most + s]);
-  }
-  const double ns = profile_settle(v, nsteps).median;
-  free(v);
-  return ns;
-}
-
 static double moved(opcode op, u32 n) {
   if (n < 2) return 0;
   const double part = (double)(n - 1) / n;

@@ -152,7 +152,8 @@ typedef struct {
   prog *p;
   machine *m;
   profile_events x;
-  double *v, step_ns;
+  double *v;
+  walk_steps steps;
   bool ok;
 } walked;
 // only: the operator that is wanted; NULL: all are.
@@ -167,8 +168,13 @@ static walked walk(const char *text, u32 rank, u64 tick, u64 (*late)(u64), const
   for (u32 k = 0; k < w.x.v.n; k++) wanted[k] = !only || !strcmp(op_row_of(w.x.v.v[k].e.op)->name, only);
   w.v = NEWN(a, double, (size_t)w.x.v.n *WALK_MOST);
   own_clock.now = 0, own_clock.readings = 0, own_clock.tick = tick, own_clock.late = late;
-  w.ok = walk_rank(&j, w.c, &w.x, rank, wanted, w.v, &w.step_ns);
+  w.ok = walk_rank(&j, w.c, &w.x, rank, wanted, w.v, &w.steps);
   return w;
+}
+// Before the collective, and after it.
+static double computed(const walked *w, u32 step, bool after) {
+  REQUIRE(w->steps.ncollectives == 1 && step < w->steps.nsteps);
+  return w->steps.ns[2 * step + after];
 }
 static void walked_free(walked *w) { prog_free(w->p), ctx_free(w->c); }
 
@@ -197,7 +203,8 @@ TEST(profiling_charges_all_of_a_step) {
     CHECK_CLOSE(time_of(&w.x, w.v, "tanh")[s], 2 * TICK, 1e-12);
   }
   CHECK(isnan(time_of(&w.x, w.v, "matmul")[5]) && isnan(time_of(&w.x, w.v, "all_gather")[0]));
-  CHECK_CLOSE(w.step_ns, 8 * TICK, 1e-12);
+  CHECK_CLOSE(computed(&w, 0, false), 6 * TICK, 1e-12);
+  CHECK_CLOSE(computed(&w, 2, true), 2 * TICK, 1e-12);
   walked_free(&w);
 }
 
@@ -207,7 +214,7 @@ TEST(profiling_leaves_out_the_first_step) {
   walked w = walk(chain, 0, TICK, late_at_first, NULL);
   REQUIRE(w.ok);
   CHECK_CLOSE(time_of(&w.x, w.v, "matmul")[0], TICK, 1e-12);
-  CHECK_CLOSE(w.step_ns, 8 * TICK, 1e-12);
+  CHECK_CLOSE(computed(&w, 0, false), 6 * TICK, 1e-12);
   walked_free(&w);
 }
 
@@ -220,7 +227,7 @@ static u64 late_in_turn(u64 reading) {
 TEST(profiling_adds_up_to_the_step) {
   walked w = walk(chain, 0, TICK, late_in_turn, NULL);
   REQUIRE(w.ok);
-  CHECK_CLOSE(w.step_ns, 18 * TICK, 1e-12);
+  CHECK_CLOSE(computed(&w, 0, false) + computed(&w, 0, true), 18 * TICK, 1e-12);
   CHECK_CLOSE(time_of(&w.x, w.v, "matmul")[1], TICK * 18. / 8, 1e-12);
   const double sum =
       profile_median(time_of(&w.x, w.v, "matmul"), 3) + 2 * profile_median(time_of(&w.x, w.v, "relu"), 3) +
@@ -276,6 +283,7 @@ typedef struct {
   u32 nprocs;
   double byte_ns[SEATS];
   u64 tick[SEATS];
+  u64 (*late[SEATS])(u64);
   const char *db;
   profile_report report; // of process 0
 } session_case;
@@ -293,7 +301,7 @@ static void *run_session(void *arg) {
   arena *a = ctx_arena(c);
   const profile_job j = job_of(&x->box, k->nprocs);
   const profile_opts o = {.path = k->db, .versions = "here"};
-  own_clock.now = 0, own_clock.readings = 0, own_clock.late = NULL;
+  own_clock.now = 0, own_clock.readings = 0, own_clock.late = k->late[x->box.rank];
   own_clock.byte_ns = k->byte_ns[x->box.rank], own_clock.tick = k->tick[x->box.rank];
   machine *m = machine_load(c, a, k->machine);
   prog *p = parsed(c, k->text);
@@ -401,10 +409,42 @@ TEST(profiling_waits_for_the_slowest) {
   CHECK_EQ_I64(row[0].ps, 2 * 2000 * 1000); // both run it: the middle
   ctx_free(c);
 }
-TEST(profiling_knows_the_slowest_of_each_step) {
-  const double of[2][4] = {{10, 12, 10, 10}, {8, 8, 14, 11}};
-  CHECK_CLOSE(profile_slowest(of[0], 4, 1, 4), 10, 0);
-  CHECK_CLOSE(profile_slowest(of[0], 4, 2, 4), 11.5, 1e-12); // 10, 12, 14, 11
+// Who sends waits for nobody: the step is one stretch.
+TEST(profiling_waits_at_no_send) {
+  for (u32 rank = 0; rank < 2; rank++) {
+    walked w = walk("mesh @m [x=2]\n"
+                    "main @f on @m(%v: f32[8,8] @m[x=0] weight) -> (f32[8,8] @m[x=1]) {\n"
+                    "  %a = relu %v @m[x=0] : f32[8,8]\n"
+                    "  %b = send %a @m[x=0] : f32[8,8] @m[x=1]\n"
+                    "  %c = tanh %b @m[x=1] : f32[8,8]\n"
+                    "  return %c\n}\n",
+                    rank, TICK, NULL, NULL);
+    CHECK(w.ok && w.steps.nsteps >= 5 && !w.steps.ncollectives);
+    CHECK(w.steps.ns[1] > 0);
+    walked_free(&w);
+  }
+}
+
+// One process is late before the collective, the other one after it: nobody's step is as long as what the step waits for.
+static u64 late_before(u64 reading) { return reading && (reading - 1) % READINGS == 1 ? 10 * TICK : 0; }
+static u64 late_after(u64 reading) { return reading && (reading - 1) % READINGS == 15 ? 20 * TICK : 0; }
+TEST(profiling_waits_before_every_collective) {
+  session_case k = {.text = chain,
+                    .machine = "1x2 cpu-core",
+                    .nprocs = 2,
+                    .tick = {TICK, TICK},
+                    .late = {late_before, late_after}};
+  ctx *c = ctx_new();
+  measured_event *row;
+  const u32 n = session(&k, c, &row);
+  double ns = 0;
+  for (u32 e = 0; e < n; e++)
+    ns += (double)row[e].ps / 1e3 *
+          (!strncmp(row[e].key, "all_gather", 10) ? 0
+           : !strncmp(row[e].key, "relu", 4)      ? 2
+                                                  : 1);
+  CHECK_MSG(fabs(ns - (8 + 10 + 20) * TICK) < 1, "%g ticks", ns / TICK);
+  ctx_free(c);
 }
 
 // All rows of a kind are fitted.
