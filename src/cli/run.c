@@ -54,7 +54,14 @@ static heddle_transport_opener *opener_of(const char *path, int how) {
   heddle_transport_opener *open = NULL;
   void *so = dlopen(path, how);
   if (so) *(void **)&open = dlsym(so, "heddle_transport_open");
-  if (!open) not_joined(path, so ? "it has no heddle_transport_open" : dlerror());
+  const int *form = open ? dlsym(so, "heddle_transport_form") : NULL;
+  if (!open)
+    not_joined(path, so ? "it has no heddle_transport_open" : dlerror());
+  else if (!form || *form != HEDDLE_TRANSPORT_FORM) {
+    not_joined(path, "it was built for another version of heddle");
+    fputs("  hint: build it again with this version's heddle.h\n", stderr);
+    open = NULL;
+  }
   return open;
 }
 

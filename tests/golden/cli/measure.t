@@ -54,7 +54,7 @@ error[E0117]: the file is no database of measured times
 [1]
 $ heddle profile mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'dp=1' -o no/such/folder/times.db
 error[E0102]: cannot write 'no/such/folder/times.db': No such file or directory
-  hint: mkdir -p 'no/such/folder'
+  hint: mkdir -p no/such/folder
 [1]
 $ heddle profile gpt2 --batch 8 --strategy 'dp=3'
 error[E0502]: batch 8 is not divisible by dp=3

@@ -186,6 +186,11 @@ b.db-journal
 time per step   391.2 us
 b.db
 ## Pieces of other sizes on other ranks: what one rank launches.
+$ heddle sim mlp-xs:layers=2,hidden=64 --batch 8 --train --strategy dp=2 --machine '1x2 cpu-core' --profiles examples/profiles/mlp-torch.jsonl
+error[E0117]: times of events, one a line, are not what --profiles takes
+  --> examples/profiles/mlp-torch.jsonl:1:1
+  hint: heddle profile --import examples/profiles/mlp-torch.jsonl -o times.db, then --profiles times.db
+[1]
 $ for n in 2 4 8; do m='mlp-xs:layers=2,hidden=32 --batch 8 --train'; s="dp=$((n / 2)) tp=2 tp.shares=3/1"; heddle export $m --strategy "$s" --machine "1x$n cpu-core" --to profile-pytorch | grep -o '^ *Event(["'"'"'][^@]* on cpu-core' | sed "s/^ *Event(.//; s/\"/\\\\\"/g; s/.*/{\"key\": \"&\", \"machine\": \"1x$n cpu-core\", \"versions\": \"v\", \"median_ps\": 1, \"spread\": 0, \"count\": 1, \"source\": \"measured\", \"launch_ps\": 1000000}/" >x; heddle profile $m --strategy "$s" --machine "1x$n cpu-core" --import x -o of$n.db | grep '^launches'; done
 launches a step  20.00 us
 launches a step  20.00 us

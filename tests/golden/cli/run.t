@@ -85,7 +85,7 @@ error: ./nowhere/x.so: ranks cannot be joined: cannot open shared object file: N
 [1]
 $ heddle machines probe -o nowhere/x.yaml
 error[E0102]: cannot write 'nowhere/x.yaml': No such file or directory
-  hint: mkdir -p 'nowhere'
+  hint: mkdir -p nowhere
 [1]
 $ printf 'abcde' >odd.u16; heddle run gpt2:layers=1,hidden=32,heads=2,vocab=64 --batch 4 --seq 8 --strategy dp=2 --data odd.u16
 error[E0122]: 5 bytes are no whole number of u16 tokens
@@ -232,5 +232,5 @@ error[E0102]: cannot write 'file': Not a directory
 [1]
 $ heddle run mlp-xs:layers=2,hidden=16 --batch 4 --strategy dp=2 -o no/such/x.safetensors
 error[E0102]: cannot write 'no/such/x.safetensors': No such file or directory
-  hint: mkdir -p 'no/such'
+  hint: mkdir -p no/such
 [1]

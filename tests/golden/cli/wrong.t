@@ -81,7 +81,7 @@ error[E0801]: unknown optimizer 'adamm'
 [2]
 $ heddle import mlp-xs -o no/such/folder/x.heddle
 error[E0102]: cannot write 'no/such/folder/x.heddle': No such file or directory
-  hint: mkdir -p 'no/such/folder'
+  hint: mkdir -p no/such/folder
 [1]
 $ heddle ops mamtul
 error[E0801]: unknown operator 'mamtul'
@@ -849,8 +849,23 @@ error[E0509]: tp=2 is given twice
   hint: leave one of them out
 [2]
 $ heddle plan mlp-xs --machine laptop --strategy "dp=4 tp=2"
-error[E0506]: no dp x tp x pp makes 4 devices
+error[E0506]: dp=4 tp=2 needs a multiple of 8 devices; there are 4
   hint: leave one of dp, tp and pp to the search, or set --devices N
+[1]
+$ heddle plan mlp-xs --machine laptop --strategy "dp=2 tp=1 pp=1"
+error[E0506]: dp=2 tp=1 pp=1 needs 2 devices; there are 4
+  hint: --devices 2, or leave one of dp, tp and pp to the search
+[1]
+$ heddle plan mlp-xs --machine laptop --strategy "dp=4 tp=2 pp=1"
+error[E0506]: dp=4 tp=2 pp=1 needs 8 devices; there are 4
+  hint: leave one of dp, tp and pp to the search, or set --devices N
+[1]
+$ heddle plan mlp-xs --machine laptop -o /proc/plan.txt
+error[E0102]: cannot write '/proc/plan.txt': No such file or directory
+[1]
+$ heddle plan mlp-xs --machine laptop -o "it's not here/plan.txt"
+error[E0102]: cannot write 'it's not here/plan.txt': No such file or directory
+  hint: mkdir -p 'it'\''s not here'
 [1]
 $ heddle plan mlp-xs --batch 6 --machine laptop --strategy "dp=4 dp.shares=equal"
 error[E0506]: the plan is impossible
