@@ -13,7 +13,8 @@
 // thousands of times, and fresh pages from the system cost more than all that is written to them. (Not under
 // AddressSanitizer, which is to see every use after a free.) Large blocks ask for large pages, where the system has
 // them for those who ask, and smaller ones are cut from stretches that are one large page each: a search has thousands
-// of them, and of small pages the processor remembers too few.
+// of them, and of small pages the processor remembers too few. A thread that has taken little has none: a large page is all there from its
+// first byte on, and a rank of `heddle run` is to take no more than it says.
 #include "base/internal.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -90,14 +91,15 @@ static char *block_start(block *b) { return (char *)b + ROUND_UP(sizeof *b); }
 static char *block_end(block *b) { return (char *)b + b->size; }
 
 // ---- blocks kept by a thread, by size: 64 KiB << class ---------------------------------------------------
-enum { CLASSES = 8, KEPT_MAX = 48 << 20 };
+enum { CLASSES = 8, KEPT_MAX = 48 << 20, LITTLE = 24 << 20 };
 typedef struct {
   block *top[CLASSES];
   size_t bytes;
   stretch *of; // the one at hand, and what is not cut yet
   char *at;
   size_t left;
-  bool armed; // given back when the thread ends
+  size_t taken; // of the system, up to LITTLE
+  bool armed;   // given back when the thread ends
 } kept_blocks;
 static _Thread_local kept_blocks kept;
 
@@ -229,8 +231,10 @@ static block *block_of_stretch(size_t size) {
 static block *block_from_system(size_t size, int c) {
   block *b;
 #if defined(MADV_HUGEPAGE) && !defined(ASAN)
-  if (size < LARGE_PAGE && c >= 0 && !base_fail_after) return block_of_stretch(size);
-  b = size < LARGE_PAGE ? base_malloc(size) : large_pages(size);
+  const bool small = kept.taken < LITTLE;
+  if (small) kept.taken += size;
+  if (!small && size < LARGE_PAGE && c >= 0 && !base_fail_after) return block_of_stretch(size);
+  b = small || size < LARGE_PAGE ? base_malloc(size) : large_pages(size);
 #else
   (void)c;
   b = base_malloc(size);

@@ -141,7 +141,7 @@ static void settle_parts(const profile_session *p, const part *of, const double 
     at[q] = ZNEWN(p->a, u32, p->v.n + 1);
     for (u32 k = 0; k < of[q].s->x.v.n; k++) at[q][of[q].s->of[k]] = k + 1;
   }
-  for (u32 e = p->nbefore; e < p->v.n; e++) {
+  for (u32 e = 0; e < p->v.n; e++) {
     u32 n = 0;
     for (u32 q = 0; q < p->j->nprocs; q++)
       for (u32 step = 0; step < WALK_MOST && at[q][e]; step++) {

@@ -2,7 +2,7 @@
 //
 // Idea: a collective begins when the last of its members has come. Each takes now longer, now shorter, and one may stand on a slower
 // core than another for minutes; so a step takes longer than any rank's computations. All processes run their parts at the same time,
-// step by step. What the slowest of them took before each collective, added up over the step, is what a step with waiting computes.
+// step by step. What the slowest of them took before each collective that runs in its turn, added up over the step, is what a step with waiting computes.
 // Where their programs do not have as many collectives (stages of a pipeline), the slowest in the whole step is taken.
 #include "profile/internal.h"
 

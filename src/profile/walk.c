@@ -34,7 +34,7 @@ enum {
   WALK_SENDS,
   WALK_MEETS,
   WALK_EVENT
-}; // not this rank's, or without a price; a message; a collective; + event
+}; // not this rank's, or without a price; what it does not wait at; a collective; + event
 
 static u32 what_is(walk *w, const func_info *f, const instr *i, group g) {
   const u64 at = hash_u64((u64)(uintptr_t)i, g.i);
@@ -46,7 +46,7 @@ static u32 what_is(walk *w, const func_info *f, const instr *i, group g) {
     const type_info *t = val_type(w->x->p, f, i->res);
     if (group_member(w->x->p->sp, group_bind(t->g, g), w->rank) >= 0) what = WALK_SENDS;
   } else if (member >= 0 && cost_op_moves((opcode)i->op))
-    what = i->op == OP_send ? WALK_SENDS : WALK_MEETS;
+    what = i->op == OP_send || i->strm ? WALK_SENDS : WALK_MEETS; // on a stream it runs beside
   else if (member >= 0) {
     const u32 event = profile_event_of(w->x, f, i, g, (u32)member);
     if (event) what = WALK_EVENT + event;

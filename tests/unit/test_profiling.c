@@ -279,7 +279,7 @@ TEST(profiling_hears_what_it_sends) {
 
 // ---- a session -----------------------------------------------------------------------------------------------------
 typedef struct {
-  const char *text, *machine;
+  const char *text, *then, *machine; // then: a second program; NULL: there is none
   u32 nprocs;
   double byte_ns[SEATS];
   u64 tick[SEATS];
@@ -304,11 +304,12 @@ static void *run_session(void *arg) {
   own_clock.now = 0, own_clock.readings = 0, own_clock.late = k->late[x->box.rank];
   own_clock.byte_ns = k->byte_ns[x->box.rank], own_clock.tick = k->tick[x->box.rank];
   machine *m = machine_load(c, a, k->machine);
-  prog *p = parsed(c, k->text);
+  prog *p = parsed(c, k->text), *then = k->then ? parsed(c, k->then) : NULL;
   profile_session *s = profile_begin(&j, c, a, m, &o, &x->report);
   x->ok = s && profile_programs(s, &(const prog *){p}, 1);
+  x->ok = x->ok && (!then || profile_programs(s, &(const prog *){then}, 1));
   profile_end(s);
-  prog_free(p);
+  prog_free(p), prog_free(then);
   leave(x->box.p, x->box.rank);
   ctx_free(c);
   return NULL;
@@ -409,7 +410,24 @@ TEST(profiling_waits_for_the_slowest) {
   CHECK_EQ_I64(row[0].ps, 2 * 2000 * 1000); // both run it: the middle
   ctx_free(c);
 }
-// Who sends waits for nobody: the step is one stretch.
+// What an earlier program had measured is a part of the step, too.
+TEST(profiling_knows_the_whole_step_of_a_later_program) {
+  session_case k = {.text = "mesh @m [x=2]\nmain @f on @m(%v: f32[8{x},8] weight) -> (f32[8{x},8]) {\n"
+                            "  %r = relu %v : f32[8{x},8]\n  return %r\n}\n",
+                    .then = "mesh @m [x=2]\nmain @f on @m(%v: f32[8{x},8] weight) -> (f32[8{x},8]) {\n"
+                            "  %r = relu %v : f32[8{x},8]\n  %t = tanh %r : f32[8{x},8]\n  return %t\n}\n",
+                    .machine = "1x2 cpu-core",
+                    .nprocs = 2,
+                    .tick = {1000, 1000}};
+  ctx *c = ctx_new();
+  measured_event *row;
+  REQUIRE(session(&k, c, &row) == 2);
+  CHECK_EQ_I64(row[0].ps, 2 * 1000 * 1000);
+  CHECK_EQ_I64(row[1].ps, 2 * 1000 * 1000);
+  ctx_free(c);
+}
+
+// Who sends waits for nobody: the step is one stretch. Nor who communicates beside computation.
 TEST(profiling_waits_at_no_send) {
   for (u32 rank = 0; rank < 2; rank++) {
     walked w = walk("mesh @m [x=2]\n"
@@ -423,6 +441,15 @@ TEST(profiling_waits_at_no_send) {
     CHECK(w.steps.ns[1] > 0);
     walked_free(&w);
   }
+  walked w = walk("stream s\nmesh @m [x=2]\n"
+                  "main @f on @m(%v: f32[8{x},8] weight) -> (f32[8,8]) {\n"
+                  "  %a = relu %v : f32[8{x},8]\n"
+                  "  %b = all_gather %a over x !s : f32[8,8]\n"
+                  "  %c = tanh %b : f32[8,8]\n"
+                  "  return %c\n}\n",
+                  0, TICK, NULL, NULL);
+  CHECK(w.ok && !w.steps.ncollectives);
+  walked_free(&w);
 }
 
 // One process is late before the collective, the other one after it: nobody's step is as long as what the step waits for.
