@@ -9,7 +9,7 @@
 #include "profile/internal.h"
 
 enum { WARM = 1, LEAST = 2, MOST = 60, TIMES = 4, MOST_BYTES = 8 << 20, SIDE = 384, PASSED = 2 << 20 };
-static const u64 LONG_NS = 150000000;
+static const u64 LONG_NS = 60000000;
 static const double PART = 0.02; // of the time, as well as it is to be known
 
 // ---- the program ----------------------------------------------------------------------------------------------
@@ -82,14 +82,13 @@ prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, spli
     const moved t = types_of(a, e, n, at);
     const char *part = strchr(t.operand, '+'); // made here: only whole inputs can be given
     const size_t length = part ? (size_t)(part - t.operand) : strlen(t.operand);
-    sb_fmt(&b,
-           "main @moves on @m(%%w: %.*s%s weight, %%z: f32[%d,%d] weight, %%l: f32[%d] weight) -> (%s%s) {\n",
-           (int)length, t.operand, t.from, SIDE, SIDE, PASSED, t.result, t.to);
+    sb_fmt(&b, "main @moves on @m(%%w: %.*s%s weight, %%z: f32[%d,%d] weight) -> (%s%s) {\n", (int)length,
+           t.operand, t.from, SIDE, SIDE, t.result, t.to);
     const bool made =
         !e->t || dtype_kind_of(e->t) != DK_BOOL; // no operator that makes one leaves it as it is
     for (u32 k = 0; k < times; k++) {
       const char *const of = made ? arena_printf(a, "o%u", k) : "w";
-      sb_fmt(&b, "  %%l%u = scale %%l {alpha=2} : f32[%d]\n", k, PASSED);
+      sb_fmt(&b, "  %%l%u = full {shape=[%d], dtype=f32, value=1} : f32[%d]\n", k, PASSED, PASSED);
       if (made) sb_fmt(&b, "  %%o%u = scale %%w {alpha=1}%s : %.*s\n", k, t.from, (int)length, t.operand);
       if (part) sb_fmt(&b, "  %%p%u = partial %%%s over x : %s\n", k, of, t.operand);
       sb_fmt(&b, "  %%z%u = matmul %%z, %%z : f32[%d,%d]\n", k + 1, SIDE, SIDE);
@@ -173,11 +172,11 @@ static void settle(arena *a, const cost_event *e, const u32 *members, u32 n, con
 bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at, const u32 *members, u32 n,
                   double off_ns, profile_figure *out) {
   arena *a = arena_new();
-  const u32 each = figures_of(e), nin = e->op == OP_send ? 1 : 3;
+  const u32 each = figures_of(e), nin = e->op == OP_send ? 1 : 2;
   prog *p = comm_program(c, a, e, n, times_for(e) + (e->op == OP_send), at);
   watching w = {.j = j, .op = e->op};
   among x = {j, members};
-  u32 own = 0, next[4] = {0};
+  u32 own = 0, next[3] = {0};
   while (own < n && members[own] != j->link.rank) own++;
   const eval_link link = {.rank = own, .arg = &x, .send = send_among, .receive = receive_among};
   const eval_opts o = {.threads = j->threads};

@@ -503,10 +503,10 @@ TEST(events_comm_programs) {
       const bool sums = ops[k] == OP_all_reduce || ops[k] == OP_reduce_scatter || ops[k] == OP_reduce;
       const cost_event e = {.op = ops[k], .t = n == 4 && !sums ? DT_BOOL : DT_F32, .size = 4 * 60};
       prog *p = comm_program(c, a, &e, n, 2, n % 2 ? (split_at){1, 1} : (split_at){2, 3});
-      const u32 nin = ops[k] == OP_send ? 1 : 3;
+      const u32 nin = ops[k] == OP_send ? 1 : 2;
       CHECK_MSG(p, "%s among %u: %s", op_row_of(ops[k])->name, n, diag_render(c, a));
       if (!p) continue;
-      eval_array in[3], out;
+      eval_array in[2], out;
       REQUIRE(eval_random(p, 1, in, nin, a));
       CHECK_MSG(eval_run(p, &(eval_opts){0}, in, nin, &out, 1, a), "%s among %u: %s", op_row_of(ops[k])->name,
                 n, diag_render(c, a));
@@ -537,10 +537,10 @@ TEST(events_comm_programs_of_few_bytes) {
         const cost_event e = {.op = ops[k], .t = DT_F32, .size = 4 * elems[j]};
         prog *p = comm_program(c, a, &e, n, 1, (split_at){1, 1});
         profile_events x;
-        eval_array in[3], out;
+        eval_array in[2], out;
         i64 size = -1;
-        REQUIRE(m && p && profile_events_of(&x, c, a, p, m) && eval_random(p, 1, in, 3, a));
-        CHECK(eval_run(p, &(eval_opts){0}, in, 3, &out, 1, a));
+        REQUIRE(m && p && profile_events_of(&x, c, a, p, m) && eval_random(p, 1, in, 2, a));
+        CHECK(eval_run(p, &(eval_opts){0}, in, 2, &out, 1, a));
         for (u32 i = 0; i < x.v.n; i++)
           if (x.v.v[i].e.op == ops[k]) size = x.v.v[i].e.size;
         CHECK_MSG(size >= e.size && size < e.size + 4 * n, "%s of %lld B among %u: %lld",
