@@ -42,8 +42,15 @@ static const char *behind(const char *text, const char *key) {
   const char *at = text ? strstr(text, word) : NULL;
   return at ? at + strlen(word) : NULL;
 }
-static double number(const char *text, const char *key) { // below 0: there is none
+static inline double number(const char *text, const char *key) { // below 0: there is none
   const char *at = behind(text, key);
   return at ? atof(at) : -1;
+}
+// Of an answer that has to have it.
+static inline double known(const char *text, const char *key) {
+  const char *at = behind(text, key);
+  if (at) return atof(at);
+  fprintf(stderr, "a measurement failed: no \"%s\"\n", key);
+  exit(1);
 }
 #endif

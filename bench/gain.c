@@ -120,10 +120,10 @@ static const char *named(const job *x, const char *what) {
 // Recorded steps, replayed: milliseconds of a step, and of one whose all-reduces take twice as long.
 static void replayed(double recorded_ms, double ms[2]) {
   const char *text = answer("trace replay %s/traces --json", folder);
-  const double recorded = number(text, "recorded_ps"), again = number(text, "replayed_ps");
+  const double recorded = known(text, "recorded_ps"), again = known(text, "replayed_ps");
   ms[0] = recorded_ms * again / recorded;
   text = answer("trace whatif %s/traces --set 'all_reduce x 2' --json", folder);
-  ms[1] = ms[0] * number(text, "changed_ps") / number(text, "replayed_ps");
+  ms[1] = ms[0] * known(text, "changed_ps") / known(text, "replayed_ps");
 }
 
 // Microseconds by which what `align` finds differs from what rank 1's clock was moved by.

@@ -64,11 +64,11 @@ static void keep_least(double *x, double y, const char *from, u32 plan, const ch
     abort();
 }
 
-// Events are measured into a database of their own, and the plan is run and recorded.
 static const char *on_of(const tried *t) {
   return arena_printf(bench_arena, "%s --strategy '%s' --machine %s/here.yaml", t->model, t->strategy,
                       folder);
 }
+// Events are measured into a database of their own, and the plan is run and recorded.
 static bool try_plan(const tried *t, u32 plan, u32 round, found *x) {
   const char *const on = on_of(t);
   const bool ok = answer("profile %s -o %s/events.db --json", on, folder);
@@ -76,12 +76,12 @@ static bool try_plan(const tried *t, u32 plan, u32 round, found *x) {
                                  folder, t->steps ? t->steps : STEPS, folder)
                         : NULL;
   if (text) {
-    const double predicted = number(text, "predicted_ps"), measured = number(text, "measured_ps");
-    x->activity[0][round] = 100 * number(text, "activity");
-    x->activity[1][round] = 100 * number(text, "activity_median");
+    const double predicted = known(text, "predicted_ps"), measured = known(text, "measured_ps");
+    x->activity[0][round] = 100 * known(text, "activity");
+    x->activity[1][round] = 100 * known(text, "activity_median");
     keep_least(&x->ms[0], predicted * 1e-9, "events.db", plan, ".db");
     keep_least(&x->ms[2], measured * 1e-9, "trace", plan, "");
-    if (!x->ms[1]) x->ms[1] = number(answer("sim %s --train --json", on), "time_ps") * 1e-9;
+    if (!x->ms[1]) x->ms[1] = known(answer("sim %s --train --json", on), "time_ps") * 1e-9;
   }
   if (system(arena_printf(bench_arena, "rm -rf %s/events.db %s/trace", folder, folder))) abort();
   return text;
@@ -91,7 +91,7 @@ static bool try_plan(const tried *t, u32 plan, u32 round, found *x) {
 static void activity_of(const tried *t, u32 plan, double own[2]) {
   const char *text = answer("trace compare %s/%u %s --train --profiles %s/%u.db --json", folder, plan,
                             on_of(t), folder, plan);
-  own[0] = 100 * number(text, "activity"), own[1] = 100 * number(text, "activity_median");
+  own[0] = 100 * known(text, "activity"), own[1] = 100 * known(text, "activity_median");
   if (system(arena_printf(bench_arena, "rm -rf %s/%u %s/%u.db", folder, plan, folder, plan))) abort();
 }
 
@@ -160,6 +160,7 @@ int main(void) {
       (bench_row){"                                              median", "%", activity[3], 0, "", false});
   n = try_plans(small, COUNT_OF(small), of, error, activity);
   if (n < COUNT_OF(small)) return 1;
+  if (system(arena_printf(bench_arena, "rm -rf %s", folder))) return 1;
   bench_add((bench_row){"the same, steps of a few ms: mean error", "%", error[0], 0, "", false});
   return bench_end();
 }

@@ -82,10 +82,11 @@ struct heddle_link {
   // this rank waits for it.
   const heddle_link *beside;
 };
-// What `heddle run` loads to join its ranks: a shared object with a function `heddle_transport_open` of this type, and
+// What `heddle run` loads to join its ranks: a shared object with a function `heddle_transport_open` of the type below, and
 // `const int heddle_transport_form = HEDDLE_TRANSPORT_FORM;`, by which one that was built for other structures is refused.
 // heddle-mpi.so is one. False: it could not, and `error` says why.
-enum { HEDDLE_TRANSPORT_FORM = 1 }; // of heddle_link and heddle_transport
+enum { HEDDLE_TRANSPORT_FORM = 1 }; // of heddle_link and heddle_transport: raised when one of them changes
+extern const int heddle_transport_form; // of a transport; the library has none
 typedef struct {
   uint32_t ranks;
   heddle_link link;

@@ -98,7 +98,7 @@ typedef struct {
   stretch *of; // the one at hand, and what is not cut yet
   char *at;
   size_t left;
-  size_t taken; // of the system, up to LITTLE
+  size_t taken; // of the system, ever, up to LITTLE
   bool armed;   // given back when the thread ends
 } kept_blocks;
 static _Thread_local kept_blocks kept;

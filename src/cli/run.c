@@ -4,6 +4,7 @@
 // as this same command. Where a launcher has started it already (mpirun, srun), it is a rank.
 #include "cli/run.h"
 #include <dirent.h>
+#include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
@@ -49,32 +50,38 @@ static bool not_joined(const char *path, const char *error) {
   return false;
 }
 
+// A structure of another size has another form.
+static_assert(sizeof(void *) != 8 || HEDDLE_TRANSPORT_FORM != 1 ||
+                  (sizeof(heddle_link) == 56 && sizeof(heddle_transport) == 80),
+              "raise HEDDLE_TRANSPORT_FORM");
 // NULL, said: it is no transport.
-static heddle_transport_opener *opener_of(const char *path, int how) {
+static heddle_transport_opener *opener_of(const cli *x, const char *path, int how) {
   heddle_transport_opener *open = NULL;
+  const int *form = NULL;
   void *so = dlopen(path, how);
-  if (so) *(void **)&open = dlsym(so, "heddle_transport_open");
-  const int *form = open ? dlsym(so, "heddle_transport_form") : NULL;
-  if (!open)
+  if (so) *(void **)&open = dlsym(so, "heddle_transport_open"), form = dlsym(so, "heddle_transport_form");
+  if (open && form && *form == HEDDLE_TRANSPORT_FORM) return open;
+  if (!open) {
     not_joined(path, so ? "it has no heddle_transport_open" : dlerror());
-  else if (!form || *form != HEDDLE_TRANSPORT_FORM) {
-    not_joined(path, "it was built for another version of heddle");
-    fputs("  hint: build it again with this version's heddle.h\n", stderr);
-    open = NULL;
+    return NULL;
   }
-  return open;
+  not_joined(path, form ? "it was built for another version of heddle" : "it has no heddle_transport_form");
+  fputs(x->transport ? "  hint: build it again with the heddle.h of this version\n"
+                     : "  hint: run `make` again, which builds it beside heddle\n",
+        stderr);
+  return NULL;
 }
 
 // Before ranks are started, each of which would say what is wrong.
 static bool transport_fits(const cli *x) {
   char path[PATH_SPACE];
-  return find_transport(x, path, sizeof path) && (!x->transport || opener_of(path, RTLD_LAZY | RTLD_LOCAL));
+  return find_transport(x, path, sizeof path) && opener_of(x, path, RTLD_LAZY | RTLD_LOCAL);
 }
 
 bool ranks_join(cli *x, const heddle_machine *m, heddle_transport *t) {
   char path[PATH_SPACE], error[512] = "";
   heddle_transport_opener *open =
-      find_transport(x, path, sizeof path) ? opener_of(path, RTLD_NOW | RTLD_GLOBAL) : NULL;
+      find_transport(x, path, sizeof path) ? opener_of(x, path, RTLD_NOW | RTLD_GLOBAL) : NULL;
   if (!open) return false;
   if (open(t, error, sizeof error)) {
     const uint32_t cores = heddle_machine_cores(m, t->link.rank);
@@ -148,7 +155,10 @@ static void tell_all(const cli *x, const heddle_transport *t, const char *plan, 
   const held_bytes most = held_most(all, ranks), *h = &most;
   step_taken *sorted = malloc(sizeof *s * n);
   const uint64_t first = n > 1;
-  if (!sorted) return;
+  if (!sorted) {
+    fputs("error: out of memory\n", stderr);
+    abort();
+  }
   memcpy(sorted, s + first, sizeof *s * (n - first));
   qsort(sorted, n - first, sizeof *s, by_ms);
   const uint64_t m = n - first;

@@ -10,7 +10,7 @@
 // in the dry step, before any runs.
 #include "eval/movement.h"
 
-enum { PORTION = 63 << 10, AHEAD = 2 }; // bytes; portions that are under way
+enum { PORTION = 63 << 10, AHEAD = 2 }; // bytes; portions sent before the first is waited for, besides it
 
 // One target in which this rank has a part: it is the target, or a giver.
 typedef struct {

@@ -174,15 +174,7 @@ static void put_ranks(places *x, u32 place, strbuf *b) {
   }
 }
 
-u32 py_ranks(const prog *p) {
-  u32 n = 1;
-  for (u32 k = 1; k <= mesh_count(p->sp); k++) {
-    const mesh_info *m = mesh_get(p->sp, (mesh){k});
-    for (u32 j = 0; m->ranks && j < m->nranks; j++) n = MAX(n, m->ranks[j] + 1);
-    if (!m->ranks) n = MAX(n, m->first + m->nranks);
-  }
-  return n;
-}
+u32 py_ranks(const prog *p) { return MAX(mesh_ranks(p->sp), 1u); }
 
 void py_step(py *w) {
   places x = {.w = w, .f = func_get(w->p, w->p->main), .nranks = py_ranks(w->p)};

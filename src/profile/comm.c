@@ -84,8 +84,7 @@ prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, spli
     const size_t length = part ? (size_t)(part - t.operand) : strlen(t.operand);
     sb_fmt(&b, "main @moves on @m(%%w: %.*s%s weight, %%z: f32[%d,%d] weight) -> (%s%s) {\n", (int)length,
            t.operand, t.from, SIDE, SIDE, t.result, t.to);
-    const bool made =
-        !e->t || dtype_kind_of(e->t) != DK_BOOL; // no operator that makes one leaves it as it is
+    const bool made = !e->t || dtype_kind_of(e->t) != DK_BOOL; // `scale` is for numbers
     for (u32 k = 0; k < times; k++) {
       const char *const of = made ? arena_printf(a, "o%u", k) : "w";
       sb_fmt(&b, "  %%l%u = full {shape=[%d], dtype=f32, value=1} : f32[%d]\n", k, PASSED, PASSED);

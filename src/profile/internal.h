@@ -24,11 +24,11 @@ bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at
 // Every process runs the part of a rank of some program, until the wanted events are known as well as the step is to be known. What
 // they took is in v[event * WALK_MOST + step], in ns, NAN where there was none.
 enum { WALK_MOST = 60 };
-// What this part computed in each step, in ns, before every collective and after the last: ns[step * (ncollectives + 1) + k].
+// What this part computed in each step, in ns, and how often each event ran in it; in the arena of the events.
 typedef struct {
-  u32 nsteps, ncollectives;
-  double *ns; // in the arena of the events, as
-  u32 *count; // of each event in a step
+  u32 nsteps;
+  double *ns;
+  u32 *count;
 } walk_steps;
 bool walk_rank(const profile_job *j, ctx *c, profile_events *x, u32 rank, const bool *wanted, double *v,
                walk_steps *out);
@@ -36,7 +36,7 @@ bool walk_rank(const profile_job *j, ctx *c, profile_events *x, u32 rank, const 
 // ---- waiting (slowest.c) -----------------------------------------------------------------------------------
 // Ranks of a step wait for the slowest of them: by how much what every process measured has to be longer. Called by all; process 0 has
 // by[process]. settled: what this one computes in a step by the figures of its events. program: a number, the same where
-// processes run parts of one program, which has so many ranks. False: a process is gone.
+// processes run parts of one program, in which so many ranks take part. False: a process is gone.
 bool slowest_of_all(const profile_job *j, arena *a, const walk_steps *own, double settled, u32 program,
                     u32 ranks, double *by);
 #endif

@@ -44,9 +44,23 @@ static u32 number_of(profile_session *p, const profile_event *e) {
   return p->v.n - 1;
 }
 
+// How many take part, of which a program with `skip` has fewer than its last one says.
+static u32 ranks_of(const profile_session *p, const space *sp) {
+  bool *takes = ZNEWN(p->a, bool, mesh_ranks(sp) + 1);
+  u32 n = 0;
+  for (u32 k = 1; k <= mesh_count(sp); k++) {
+    const mesh_info *m = mesh_get(sp, (mesh){k});
+    for (u32 i = 0; i < m->nranks; i++) {
+      const u32 rank = m->ranks ? m->ranks[i] : m->first + i;
+      n += !takes[rank], takes[rank] = true;
+    }
+  }
+  return n;
+}
+
 static bool add_subject(profile_session *p, const prog *program, subject *s) {
   if (!profile_events_of(&s->x, p->c, p->a, program, p->m)) return false;
-  s->of = NEWN(p->a, u32, s->x.v.n + 1), s->ranks = mesh_ranks(program->sp);
+  s->of = NEWN(p->a, u32, s->x.v.n + 1), s->ranks = ranks_of(p, program->sp);
   for (u32 k = 0; k < s->x.v.n; k++) s->of[k] = number_of(p, &s->x.v.v[k]);
   return true;
 }

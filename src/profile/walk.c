@@ -20,21 +20,19 @@ typedef struct {
 typedef struct {
   const profile_job *j;
   profile_events *x;
-  u32 rank;            // of the program
-  hmap known;          // (instruction, group) -> what it is
-  u64 last_ns;         // end of the latest instruction
-  double behind;       // of what has no price of its own, since then
-  u32 latest;          // event, from 1
-  VEC(tally) of;       // by event, in this step
-  double since;        // what was computed since the latest collective, or in this step
-  VEC(double) between; // ... before each, and after the last one: of all steps
+  u32 rank;      // of the program
+  hmap known;    // (instruction, group) -> what it is
+  u64 last_ns;   // end of the latest instruction
+  double behind; // of what has no price of its own, since then
+  u32 latest;    // event, from 1
+  VEC(tally) of; // by event, in this step
+  double step;   // what was computed in this step
 } walk;
 enum {
   WALK_NOTHING = 1,
-  WALK_SENDS,
-  WALK_MEETS,
+  WALK_MOVES,
   WALK_EVENT
-}; // not this rank's, or without a price; what it does not wait at; a collective; + event
+}; // not this rank's, or without a price; communication; + event
 
 static u32 what_is(walk *w, const func_info *f, const instr *i, group g) {
   const u64 at = hash_u64((u64)(uintptr_t)i, g.i);
@@ -44,9 +42,9 @@ static u32 what_is(walk *w, const func_info *f, const instr *i, group g) {
   what = WALK_NOTHING;
   if (i->op == OP_send && member < 0) {
     const type_info *t = val_type(w->x->p, f, i->res);
-    if (group_member(w->x->p->sp, group_bind(t->g, g), w->rank) >= 0) what = WALK_SENDS;
+    if (group_member(w->x->p->sp, group_bind(t->g, g), w->rank) >= 0) what = WALK_MOVES;
   } else if (member >= 0 && cost_op_moves((opcode)i->op))
-    what = i->op == OP_send || i->strm ? WALK_SENDS : WALK_MEETS; // on a stream it runs beside
+    what = WALK_MOVES;
   else if (member >= 0) {
     const u32 event = profile_event_of(w->x, f, i, g, (u32)member);
     if (event) what = WALK_EVENT + event;
@@ -57,7 +55,7 @@ static u32 what_is(walk *w, const func_info *f, const instr *i, group g) {
 
 static void charge(walk *w, u32 event, double ns, u32 n) {
   if (!event) return;
-  w->since += ns;
+  w->step += ns;
   while (w->of.n < event) *vec_push(w->x->a, &w->of) = (tally){0};
   w->of.v[event - 1].ns += ns, w->of.v[event - 1].n += n;
 }
@@ -68,10 +66,9 @@ static void done(void *arg, const func_info *f, const instr *i, group g) {
   const u32 what = what_is(w, f, i, g);
   if (what == WALK_NOTHING)
     w->behind += ns;
-  else if (what < WALK_EVENT) {
+  else if (what == WALK_MOVES)
     charge(w, w->latest, w->behind, 0), w->behind = 0;
-    if (what == WALK_MEETS) *vec_push(w->x->a, &w->between) = w->since, w->since = 0;
-  } else {
+  else {
     w->latest = what - WALK_EVENT;
     charge(w, w->latest, ns + w->behind, 1);
     w->behind = 0;
@@ -133,16 +130,16 @@ static bool receive_echo(void *arg, u32 from, void *data, i64 bytes) {
 
 static bool step(walk *w, eval_rank *r, const u32 *next) {
   for (u32 k = 0; k < w->of.n; k++) w->of.v[k] = (tally){0};
-  w->behind = w->since = 0, w->latest = 0, w->last_ns = now_ns(w->j);
+  w->behind = w->step = 0, w->latest = 0, w->last_ns = now_ns(w->j);
   if (!eval_rank_step(r, next)) return false;
   charge(w, w->latest, w->behind + (double)(now_ns(w->j) - w->last_ns), 0);
-  *vec_push(w->x->a, &w->between) = w->since;
   return true;
 }
 
-// v[event * WALK_MOST + step]; NAN where it did not run. count: of each event in a step. Returns the steps; 0 and a diagnostic.
+// v[event * WALK_MOST + step]; NAN where it did not run. Returns the steps; 0 and a diagnostic.
 static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32 *next, const bool *wanted,
-                  double *v, u32 *count, u32 nevents) {
+                  double *v, u32 nevents, walk_steps *steps) {
+  u32 *const count = steps->count;
   const u64 begin = now_ns(j);
   double whole[WALK_MOST] = {0}, asked[WALK_MOST] = {0}; // of a step: all events, and those that are wanted
   u32 n = 0;
@@ -152,10 +149,8 @@ static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32
     if (!together(j, j->nprocs, &go)) return together_lost(c), 0;
     if (!go) return n;
     if (!step(w, r, next)) return 0;
-    if (k < WARM) {
-      w->between.n = 0;
-      continue;
-    }
+    if (k < WARM) continue;
+    steps->ns[n] = w->step;
     for (u32 e = 0; e < nevents && e < w->of.n; e++) {
       whole[n] += w->of.v[e].ns;
       if (wanted[e]) asked[n] += w->of.v[e].ns;
@@ -171,7 +166,8 @@ bool walk_rank(const profile_job *j, ctx *c, profile_events *x, u32 rank, const 
   const u32 nin = func_get(p, p->main)->nparams, nevents = x->v.n;
   arena *a = arena_new();
   eval_array *in = NEWN(a, eval_array, nin + 1);
-  u32 *next = ZNEWN(a, u32, nin + 1), *count = ZNEWN(x->a, u32, nevents + 1);
+  u32 *next = ZNEWN(a, u32, nin + 1);
+  *out = (walk_steps){.ns = NEWN(x->a, double, WALK_MOST), .count = ZNEWN(x->a, u32, nevents + 1)};
   walk w = {.j = j, .x = x, .rank = rank};
   echo heard = {.zeros = !moves_one_type(p)};
   const eval_link nowhere = {.rank = rank, .arg = &heard, .send = send_nowhere, .receive = receive_echo};
@@ -180,12 +176,8 @@ bool walk_rank(const profile_job *j, ctx *c, profile_events *x, u32 rank, const 
   const eval_opts o = {.threads = j->threads};
   eval_rank *r = eval_random(p, 0, in, nin, a) ? eval_rank_new(p, &o, &nowhere, in, nin) : NULL;
   if (r) eval_rank_watch(r, done, &w);
-  const u32 nsteps = r ? repeat(j, c, &w, r, next, wanted, v, count, nevents) : 0;
-  if (nsteps) {
-    profile_add_up(v, WALK_MOST, count, nevents, nsteps);
-    *out = (walk_steps){nsteps, w.between.n / nsteps - 1, w.between.v, count};
-    assert(w.between.n % nsteps == 0);
-  }
+  const u32 nsteps = out->nsteps = r ? repeat(j, c, &w, r, next, wanted, v, nevents, out) : 0;
+  if (nsteps) profile_add_up(v, WALK_MOST, out->count, nevents, nsteps);
   eval_rank_free(r);
   free(heard.data);
   arena_free(a);

@@ -238,7 +238,6 @@ static void share_memory(void) {
   }
 }
 
-extern const int heddle_transport_form;
 const int heddle_transport_form = HEDDLE_TRANSPORT_FORM;
 bool heddle_transport_open(heddle_transport *out, char *error, size_t size);
 bool heddle_transport_open(heddle_transport *out, char *error, size_t size) {

@@ -692,8 +692,9 @@ static void no_degrees(const points *sp, u32 ranks) {
     sb_put(&b, said++ ? " " : ""), choice_say(id, x->v[0], &b);
     made *= x->v[0].n;
   }
-  const bool odd = sp->o->pow2 && !pow2(ranks), all = said == CHOICE_pp + 1;
-  if (all || (said && ranks % made))
+  const bool all = said == CHOICE_pp + 1, many = all || (said && ranks % made),
+             odd = !many && sp->o->pow2 && !pow2(ranks);
+  if (many)
     diag(sp->c, E_NO_PLAN, (loc){0}, "%s needs %s%llu devices; there are %u", sb_str(&b),
          all ? "" : "a multiple of ", (unsigned long long)made, ranks);
   else

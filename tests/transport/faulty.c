@@ -64,7 +64,6 @@ static bool receive_from(void *arg, uint32_t from, void *data, int64_t bytes) {
   return real.receive(arg, from, data, bytes);
 }
 
-extern const int heddle_transport_form;
 const int heddle_transport_form = HEDDLE_TRANSPORT_FORM;
 bool heddle_transport_open(heddle_transport *out, char *error, size_t size);
 bool heddle_transport_open(heddle_transport *out, char *error, size_t size) {

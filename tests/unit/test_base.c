@@ -785,3 +785,26 @@ TEST(base_symbols_with_suffixes) {
     }
   ctx_free(c);
 }
+
+// A thread that has taken little takes small pages, wherever they lie; then blocks are cut from large ones.
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+static bool begins_large_page(const void *p) { return ((uintptr_t)p & ((2u << 20) - 1)) < 256; }
+static void *take_little(void *arg) {
+  enum { BLOCKS = 500, LITTLE = 384 }; // of 64 KiB: LITTLE of them are 24 MB
+  arena *a[BLOCKS];
+  u32 *at = arg, k = LITTLE;
+  for (u32 i = 0; i < BLOCKS; i++) a[i] = arena_new();
+  at[0] = begins_large_page(a[0]);
+  while (k < BLOCKS && !begins_large_page(a[k])) k++;
+  at[1] = k - LITTLE;
+  for (u32 i = 0; i < BLOCKS; i++) arena_free(a[i]);
+  return NULL;
+}
+TEST(arena_takes_large_pages_late) {
+  pthread_t of;
+  u32 at[2];
+  REQUIRE(!pthread_create(&of, NULL, take_little, at));
+  pthread_join(of, NULL);
+  CHECK(!at[0] && at[1] < 32);
+}
+#endif

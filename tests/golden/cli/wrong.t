@@ -860,6 +860,14 @@ $ heddle plan mlp-xs --machine laptop --strategy "dp=4 tp=2 pp=1"
 error[E0506]: dp=4 tp=2 pp=1 needs 8 devices; there are 4
   hint: leave one of dp, tp and pp to the search, or set --devices N
 [1]
+$ heddle plan mlp-xs --machine laptop --strategy "dp=1,2 tp=1 pp=1"
+error[E0506]: no dp x tp x pp makes 4 devices
+  hint: leave one of dp, tp and pp to the search, or set --devices N
+[1]
+$ heddle plan mlp-xs --machine '1x8 cpu-core' --devices 6 --powers-of-two --strategy 'dp=2 tp=2'
+error[E0506]: dp=2 tp=2 needs a multiple of 4 devices; there are 6
+  hint: leave one of dp, tp and pp to the search, or set --devices N
+[1]
 $ heddle plan mlp-xs --machine laptop -o /proc/plan.txt
 error[E0102]: cannot write '/proc/plan.txt': No such file or directory
 [1]
