@@ -35,7 +35,7 @@ static bool write_failed(ctx *c, const char *path, int err) {
   if (err != ENOENT || !access(folder, F_OK))
     return false; // some file systems say so of a file in a folder that is there
   sb_shell(&b, folder);
-  diag_hint(c, "mkdir -p %s", sb_str(&b));
+  diag_hint(c, "mkdir -p %s%s", *folder == '-' ? "-- " : "", sb_str(&b));
   return false;
 }
 

@@ -78,7 +78,8 @@ static bool read_events(const reader *r) {
 
 static bool read_header(reader *r) {
   cell x[COLS + 1];
-  if (*r->line == '{') return read_events(r);
+  const char *first = arena_strndup(r->a, r->line, (size_t)(line_end(r, r->line) - r->line));
+  if (*first == '{' && strstr(first, "\"key\":")) return read_events(r);
   bool has[COLS] = {false};
   r->ncells = split(r, x);
   for (u32 i = 0; i < r->ncells; i++) {

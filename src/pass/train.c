@@ -8,23 +8,29 @@
 static bool is_float(const type_info *t) { return !t->tuple && dtype_kind_of(t->s.t) == DK_FLOAT; }
 
 // ---- loss ------------------------------------------------------------------------------------------------
-// Are these scores of classes (the last dimension) or a quantity of the model's own? Something as large as an
-// input is a reconstruction; vectors have no classes.
+// The dimension of classes: the last one; of an image of one pixel, [n,c,1,1], that of channels.
+static u32 class_dim(const shape *y) {
+  const bool pixel = y->nd == 4 && y->dim[2] == 1 && y->dim[3] == 1;
+  return pixel ? 1 : y->nd - 1;
+}
+
+// Are these scores of classes or a quantity of the model's own? Something as large as an input is a reconstruction; vectors have no
+// classes, and one class is none: its cross entropy is 0.
 static bool is_logits(const prog *p, const func_info *f, const shape *y) {
-  if (y->nd < 2) return false;
+  if (y->nd < 2 || y->dim[class_dim(y)] == 1) return false;
   for (u32 k = 0; k < f->nparams; k++)
     if (f->params.v[k].r == ROLE_INPUT && shape_same(&val_type(p, f, k + 1)->s, y)) return false;
   return true;
 }
 
 // What a model's final softmax was applied to: cross entropy takes scores, not probabilities.
-static value before_softmax(const prog *p, const func_info *f, value y) {
+static value before_softmax(const prog *p, const func_info *f, value y, u32 dim) {
   u32 def = val(f, y)->def;
   const instr *in = def ? &f->body.v[def - 1] : NULL;
   if (!in || in->op != OP_softmax) return y;
   u32 nd = val_type(p, f, y)->s.nd;
   i64 axis = attr_int(attrs_get(p, in->at), A_axis, -1);
-  return axis == -1 || axis == (i64)nd - 1 ? opd_of(f, in, 0) : y;
+  return (axis < 0 ? axis + (i64)nd : axis) == (i64)dim ? opd_of(f, in, 0) : y;
 }
 
 static value cross_entropy(builder *b, value y, value label) {
@@ -56,7 +62,9 @@ bool pass_loss(prog *p) {
   value y = old->rets.v[0];
   shape label = t->s;
   bool logits = is_logits(p, old, &t->s);
-  if (logits) label.t = DT_I64, label.nd--, y = before_softmax(p, old, y);
+  const shape scores = t->s;
+  const u32 dim = class_dim(&scores);
+  if (logits) label.t = DT_I64, label.nd = dim, y = before_softmax(p, old, y, dim);
 
   func made = func_new(p, old->name, old->where);
   u32 at = old->nparams; // behind the inputs
@@ -74,6 +82,10 @@ bool pass_loss(prog *p) {
   pass_splice(&b, p->main, args, rets, true, NULL);
   u32 n = old->rets.n - 1;
   b.where = old->where;
+  if (logits && dim + 1 < scores.nd) {
+    const attr to = attr_v(A_shape, scores.dim, dim + 1);
+    rets[n] = build(&b, OP_reshape, &rets[n], 1, &to, 1);
+  }
   rets[0] = logits ? cross_entropy(&b, rets[n], given) : mean_squares(&b, rets[n], given);
   assert(!b.failed);
   func_return(p, made, rets, n);

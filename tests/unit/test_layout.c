@@ -169,6 +169,18 @@ static void check_group(mesh m, const group_axis *fix, u32 nfix) {
   CHECK(*text == 0 && back.i == g.i);
 }
 
+TEST(layout_ranks_of_all_meshes) {
+  open_space();
+  CHECK_EQ_I64(mesh_ranks(t.s), 0);
+  const u8 x = axis("x", 2);
+  mesh_add(t.s, sym_of(t.c, "list"), &x, 1, 0, (u32[]){0, 5});
+  CHECK_EQ_I64(mesh_ranks(t.s), 6);
+  mesh_add(t.s, sym_of(t.c, "far"), &x, 1, 8, NULL);
+  mesh_add(t.s, sym_of(t.c, "near"), &x, 1, 2, NULL);
+  CHECK_EQ_I64(mesh_ranks(t.s), 10);
+  close_space();
+}
+
 TEST(layout_groups) {
   open_space();
   u8 x[3] = {axis("a", 3), axis("b", 4), axis("c", 2)};

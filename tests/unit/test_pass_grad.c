@@ -286,10 +286,18 @@ TEST(loss) {
        "exp neg sub mul reduce_mean"},
       {"func @main(%x: f32[8]) -> (f32[]) {\n  %y = reduce_sum %x {keepdims=0}\n  return %y\n}\n",
        "reduce_sum"},
+      // Scores of an image of one pixel are those of its channels; of one class there are none.
+      {"func @main(%x: f32[4,8,2,2]) -> (f32[4,3,1,1]) {\n  %w = full {shape=[3,8,2,2], dtype=f32}\n"
+       "  %y = conv %x, %w\n  %p = softmax %y {axis=1}\n  return %p\n}\n",
+       "full conv reshape cross_entropy"},
+      {"func @main(%x: f32[4,8]) -> (f32[4,1]) {\n  %w = full {shape=[8,1], dtype=f32}\n  %y = matmul %x, "
+       "%w\n  return %y\n}\n",
+       "full matmul sub mul reduce_mean"},
   };
   for (u32 k = 0; k < COUNT_OF(rows); k++) {
     ctx *c = ctx_new();
     prog *p = parse(c, rows[k].text);
+    REQUIRE(p);
     CHECK(pass_loss(p) && ir_verify(p));
     const func_info *f = func_get(p, p->main);
     strbuf b = {.a = ctx_arena(c)};
