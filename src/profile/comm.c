@@ -3,8 +3,8 @@
 //
 // Idea: caches are as a step leaves them, where a communication comes layers after the one before: what it moves has just been made and the memory of
 // what it gives has not been touched for long. So between two communications 8 MB are written, then the operand is made, and a matrix
-// product runs. Between two processes an all-reduce of 512 KiB takes 115 us with the product alone, 142 so, and 146 in steps of
-// T5; one of 1 KiB 5 in a row and 10 so. Who comes last does not wait, so the time is what the member saw that
+// product runs. Between two processes an all-reduce of 512 KiB takes 115 us with the product alone, 121 to 150 so, and 136 to
+// 165 in steps of T5; one of 2 KiB 5 to 8 with the product alone and 9 to 13 so. Who comes last does not wait, so the time is what the member saw that
 // saw least. A send goes there and back, and what either side sees of the way is twice the time.
 #include "profile/internal.h"
 

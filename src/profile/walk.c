@@ -26,7 +26,6 @@ typedef struct {
   double behind; // of what has no price of its own, since then
   u32 latest;    // event, from 1
   VEC(tally) of; // by event, in this step
-  double step;   // what was computed in this step
 } walk;
 enum {
   WALK_NOTHING = 1,
@@ -55,7 +54,6 @@ static u32 what_is(walk *w, const func_info *f, const instr *i, group g) {
 
 static void charge(walk *w, u32 event, double ns, u32 n) {
   if (!event) return;
-  w->step += ns;
   while (w->of.n < event) *vec_push(w->x->a, &w->of) = (tally){0};
   w->of.v[event - 1].ns += ns, w->of.v[event - 1].n += n;
 }
@@ -130,7 +128,7 @@ static bool receive_echo(void *arg, u32 from, void *data, i64 bytes) {
 
 static bool step(walk *w, eval_rank *r, const u32 *next) {
   for (u32 k = 0; k < w->of.n; k++) w->of.v[k] = (tally){0};
-  w->behind = w->step = 0, w->latest = 0, w->last_ns = now_ns(w->j);
+  w->behind = 0, w->latest = 0, w->last_ns = now_ns(w->j);
   if (!eval_rank_step(r, next)) return false;
   charge(w, w->latest, w->behind + (double)(now_ns(w->j) - w->last_ns), 0);
   return true;
@@ -141,7 +139,7 @@ static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32
                   double *v, u32 nevents, walk_steps *steps) {
   u32 *const count = steps->count;
   const u64 begin = now_ns(j);
-  double whole[WALK_MOST] = {0}, asked[WALK_MOST] = {0}; // of a step: all events, and those that are wanted
+  double *const whole = steps->ns, asked[WALK_MOST] = {0}; // of a step: all events, and those that are wanted
   u32 n = 0;
   for (u32 k = 0;; k++) {
     bool go = n < LEAST || (n < WALK_MOST && now_ns(j) - begin < LONG_NS &&
@@ -150,7 +148,6 @@ static u32 repeat(const profile_job *j, ctx *c, walk *w, eval_rank *r, const u32
     if (!go) return n;
     if (!step(w, r, next)) return 0;
     if (k < WARM) continue;
-    steps->ns[n] = w->step;
     for (u32 e = 0; e < nevents && e < w->of.n; e++) {
       whole[n] += w->of.v[e].ns;
       if (wanted[e]) asked[n] += w->of.v[e].ns;
@@ -167,7 +164,7 @@ bool walk_rank(const profile_job *j, ctx *c, profile_events *x, u32 rank, const 
   arena *a = arena_new();
   eval_array *in = NEWN(a, eval_array, nin + 1);
   u32 *next = ZNEWN(a, u32, nin + 1);
-  *out = (walk_steps){.ns = NEWN(x->a, double, WALK_MOST), .count = ZNEWN(x->a, u32, nevents + 1)};
+  *out = (walk_steps){.ns = ZNEWN(x->a, double, WALK_MOST), .count = ZNEWN(x->a, u32, nevents + 1)};
   walk w = {.j = j, .x = x, .rank = rank};
   echo heard = {.zeros = !moves_one_type(p)};
   const eval_link nowhere = {.rank = rank, .arg = &heard, .send = send_nowhere, .receive = receive_echo};
