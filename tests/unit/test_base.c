@@ -68,43 +68,6 @@ TEST(arena_release_gives_back) {
   arena_free(a);
 }
 
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-static i64 resident_bytes(void) {
-  long pages = 0, resident = 0;
-  FILE *f = fopen("/proc/self/statm", "r");
-  if (f && fscanf(f, "%ld %ld", &pages, &resident) != 2) resident = 0;
-  if (f) fclose(f);
-  return (i64)resident * sysconf(_SC_PAGESIZE);
-}
-
-static void *use_small_blocks(void *arg) {
-  enum { LARGE = 16, SMALL = 4000, EACH = 32 };
-  arena *large = arena_new(), *held[SMALL / EACH];
-  for (u32 k = 0; k < LARGE; k++) arena_alloc(large, (8 << 20) - 64);
-  arena_free(large);
-  const i64 before = resident_bytes();
-  for (u32 k = 0; k < SMALL; k++) {
-    if (k % EACH == 0) memset(arena_alloc(held[k / EACH] = arena_new(), 40000), 1, 40000);
-    arena *a = arena_new();
-    memset(arena_alloc(a, 40000), 1, 40000);
-    arena_free(a);
-  }
-  *(i64 *)arg = resident_bytes() - before;
-  for (u32 k = 0; k < SMALL / EACH; k++) arena_free(held[k]);
-  return NULL;
-}
-
-// Small blocks lie in pages of several, which are given back when all of these are free. So a thread that keeps large blocks,
-// as many as it may, drops these first, and small ones are used again although one in each page is in use.
-TEST(arena_uses_small_blocks_again) {
-  pthread_t of; // which has kept nothing yet
-  i64 more = 0;
-  CHECK(!pthread_create(&of, NULL, use_small_blocks, &more));
-  pthread_join(of, NULL);
-  CHECK(more < 64 << 20); // 8 MB are held
-}
-#endif
-
 TEST(vec_keeps_its_elements) {
   arena *a = arena_new();
   VEC(u64) v = {0};
@@ -785,29 +748,3 @@ TEST(base_symbols_with_suffixes) {
     }
   ctx_free(c);
 }
-
-// A thread that has taken little takes small pages, wherever they lie; then blocks are cut from large ones.
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-static bool begins_large_page(const void *p) { return ((uintptr_t)p & ((2u << 20) - 1)) < 256; }
-static void *take_little(void *arg) {
-  enum { BLOCKS = 500, LITTLE = 384 }; // of 64 KiB: LITTLE of them are 24 MB
-  arena *a[BLOCKS];
-  u32 *at = arg, k = LITTLE;
-  for (u32 i = 0; i < BLOCKS; i++) a[i] = arena_new();
-  at[0] = begins_large_page(a[0]);
-  while (k < BLOCKS && !begins_large_page(a[k])) k++;
-  at[1] = k - LITTLE;
-  for (u32 i = 0; i < BLOCKS; i++) arena_free(a[i]);
-  return NULL;
-}
-void __asan_init(void)
-    __attribute__((weak)); // is there where the library looks for errors; then there are no large pages
-TEST(arena_takes_large_pages_late) {
-  if (__asan_init) return;
-  pthread_t of;
-  u32 at[2];
-  REQUIRE(!pthread_create(&of, NULL, take_little, at));
-  pthread_join(of, NULL);
-  CHECK(!at[0] && at[1] < 32);
-}
-#endif
