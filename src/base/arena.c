@@ -98,7 +98,7 @@ typedef struct {
   stretch *of; // the one at hand, and what is not cut yet
   char *at;
   size_t left;
-  size_t taken; // of the system, ever, up to LITTLE
+  size_t taken; // of the system, ever, in blocks of less than a large page, up to LITTLE
   bool armed;   // given back when the thread ends
 } kept_blocks;
 static _Thread_local kept_blocks kept;
@@ -232,7 +232,7 @@ static block *block_from_system(size_t size, int c) {
   block *b;
 #if defined(MADV_HUGEPAGE) && !defined(ASAN)
   const bool small = kept.taken < LITTLE;
-  if (small) kept.taken += size;
+  if (small && size < LARGE_PAGE) kept.taken += size;
   if (!small && size < LARGE_PAGE && c >= 0 && !base_fail_after) return block_of_stretch(size);
   b = small || size < LARGE_PAGE ? base_malloc(size) : large_pages(size);
 #else

@@ -40,16 +40,20 @@ TEST(arena_uses_small_blocks_again) {
   CHECK(more < 64 << 20); // 8 MB are held
 }
 
-// A thread that has taken little takes small pages, wherever they lie; then blocks are cut from large ones.
+// A thread that has taken little takes small pages, wherever they lie; then blocks are cut from large ones. Blocks that
+// are large themselves, of weights, do not count.
 static bool begins_large_page(const void *p) { return ((uintptr_t)p & ((2u << 20) - 1)) < 256; }
 static void *take_little(void *arg) {
   enum { BLOCKS = 500, LITTLE = 384 }; // of 64 KiB: LITTLE of them are 24 MB
   arena *a[BLOCKS];
   u32 *at = arg, k = LITTLE;
+  arena *weights = arena_new();
+  for (u32 i = 0; i < 8; i++) arena_alloc(weights, 7 << 20);
   for (u32 i = 0; i < BLOCKS; i++) a[i] = arena_new();
   at[0] = begins_large_page(a[0]);
   while (k < BLOCKS && !begins_large_page(a[k])) k++;
   at[1] = k - LITTLE;
+  arena_free(weights);
   for (u32 i = 0; i < BLOCKS; i++) arena_free(a[i]);
   return NULL;
 }
