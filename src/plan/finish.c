@@ -396,8 +396,10 @@ static bool update_weights(main_build *mb, value *neww, value **news, value *gra
       if (grad[j] && !done[j] && main_update_group(mb, j + 1).i == g.i) w[n++] = j + 1, done[j] = true;
     for (u32 at = 0, k = 0; at < n; at += k) first[batches++] = at, k = layer_of(mb, grad, w + at, n - at, k);
     first[batches] = n;
-    for (u32 b = 0; b < batches; b++) { // the host has the gradients of the last layers first
-      const u32 own = mb->host_update ? batches - 1 - b : b;
+    // Where something works beside the backward, the gradients of the last layers are there first.
+    const bool back = mb->host_update || mb->x->pn->sum_stream.i;
+    for (u32 b = 0; b < batches; b++) {
+      const u32 own = back ? batches - 1 - b : b;
       if (!main_update(mb, w + first[own], first[own + 1] - first[own], grad, neww, news, gradout))
         return false;
     }

@@ -14,8 +14,9 @@ bool together_gather(const profile_job *j, u32 n, const double *v, u32 count, do
 bool together_lost(ctx *c); // false, with E_PEER
 
 // ---- one communication (comm.c) -----------------------------------------------------------------------------
-// A program of `times` communications of the event among n ranks. NULL and a diagnostic.
-prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, split_at at);
+// A program of `times` communications of the event among n ranks, with pauses in which caches are filled with something else, or without. NULL
+// and a diagnostic.
+prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, split_at at, bool pauses);
 // Among the processes of `members`, n of them, of which this may be one; process 0 gets the figure. off_ns: as far off it may be in any case.
 bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at, const u32 *members, u32 n,
                   double off_ns, profile_figure *out);

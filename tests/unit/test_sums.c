@@ -81,3 +81,29 @@ TEST(sums_are_of_each_parameter_once) {
       split_close(&m);
     }
 }
+
+// By call of an update in main, in order: the first parameter that it is given.
+static u32 updated(const prog *p, u32 *first, u32 most) {
+  const func_info *f = func_get(p, p->main);
+  u32 n = 0;
+  for (u32 k = 0; k < f->body.n && n < most; k++)
+    if (f->body.v[k].op == OP_call && f->body.v[k].flags & INSTR_UPDATE)
+      first[n++] = opd_of(f, &f->body.v[k], 0);
+  return n;
+}
+
+// Sums beside the backward end with those of the first layers, so the last layers are updated first.
+TEST(sums_beside_the_backward_are_used_as_they_end) {
+  for (u32 beside = 0; beside < 2; beside++) {
+    const hybrid_opts h = {.s = strategy_of(beside ? "dp=2 overlap=dp" : "dp=2"),
+                           .train = true,
+                           .optim = optim_default(OPTIM_ADAM)};
+    split_model m = split_open("gpt2:layers=4,hidden=32,heads=4,vocab=64", 0, &h);
+    REQUIRE(m.p != NULL);
+    u32 first[8];
+    const u32 n = updated(m.p, first, COUNT_OF(first));
+    CHECK(n >= 4);
+    for (u32 k = 1; k < n; k++) CHECK(beside ? first[k] < first[k - 1] : first[k] > first[k - 1]);
+    split_close(&m);
+  }
+}
