@@ -22,7 +22,7 @@ enum {
   PASSED = 2 << 20,
   LARGE = 64 << 10
 };
-static const u64 LONG_NS = 60000000;
+static const u64 LONG_NS = 45000000;
 static const double PART = 0.02; // of the time, as well as it is to be known
 static const double SLOW_NS = 2; // a byte: half a GB/s
 
