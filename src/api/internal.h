@@ -25,10 +25,9 @@ struct heddle_program {
   object o;
   prog *p;
   planner *pl;             // made when first asked for
-  heddle_program *source;  // of a distributed program that has constants of it; NULL: of none
+  heddle_plan *by;         // that it was made by, which holds the model and its constants; NULL: none
   const char *name, *plan; // plan: of a distributed program; NULL: of none
-  const char *machine,
-      *digest;           // whose costs that plan was made with; of model and plan (trace_ran); NULL: of none
+  const char *machine, *digest; // whose costs that plan was made with; program_digest
   const eval_uses *uses; // of the parameters of the model it was made from; NULL: its own
   batchnorm_stats batchnorm;           // under that plan
   const char *layers;                  // of its stages; NULL: there is one, or no plan
@@ -41,6 +40,8 @@ struct heddle_program {
   bool told_eights;                    // W0508
   bool default_batch, default_dtype;   // of a built-in model, not the user's choice
 };
+// Of model and plan (trace_ran), made when first asked for. NULL: of no plan.
+const char *program_digest(heddle_program *p);
 struct heddle_machine {
   object o;
   machine *m;

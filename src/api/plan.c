@@ -222,12 +222,6 @@ cost_model *plan_cost_model(heddle_plan *b) {
   return b->m ? cost_model_new(b->o.s->c, b->o.a, b->m->m, &o) : NULL;
 }
 
-static bool has_elements(const prog *p) { // of constants
-  for (u32 k = 1; k < p->data.n; k++)
-    if (p->data.v[k].bytes) return true;
-  return false;
-}
-
 static bool set_times(heddle_plan *b, heddle_program *p, cost_model *k) {
   sched_stages *times = NEW(p->o.a, sched_stages);
   p->times = times;
@@ -239,10 +233,20 @@ void heddle_plan_time_stages(heddle_plan *b) {
   if (b) b->times = true;
 }
 
-// Equal for plans that make the same program of models of one structure, whatever these are called.
-static const char *digest_of(heddle_plan *b, arena *a) {
-  const u64 model = plan_fingerprint(planner_source(program_planner(b->p)));
-  return arena_printf(a, "%016llx", (unsigned long long)hash_step(model, plan_hash(b->o.s->c, b->pn)));
+// Of a plan's text but for names, so that one that was read is the one that was written.
+static const char *digest_of(const heddle_plan *b, arena *a) {
+  const prog *model = planner_source(program_planner(b->p));
+  plan pn = *b->pn;
+  strbuf text = {.a = arena_new()};
+  pn.name = (sym){0}, pn.model = NULL;
+  plan_print(model, &pn, &text);
+  const u64 h = hash_step(plan_fingerprint(model), hash_bytes(sb_str(&text), text.n, 0));
+  arena_free(text.a);
+  return arena_printf(a, "%016llx", (unsigned long long)h);
+}
+const char *program_digest(heddle_program *p) {
+  if (!p->digest && p->by) p->digest = digest_of(p->by, p->o.a);
+  return p->digest;
 }
 
 static heddle_program *applied(heddle_plan *b) {
@@ -252,7 +256,6 @@ static heddle_program *applied(heddle_plan *b) {
   heddle_program *p = program_wrap(b->o.s, d, b->p->name);
   if (!p) return NULL;
   p->plan = arena_strdup(p->o.a, heddle_plan_name(b));
-  p->digest = digest_of(b, p->o.a);
   p->machine = b->m ? arena_strdup(p->o.a, machine_command(p->o.a, b->m->m)) : NULL;
   p->uses = eval_uses_of(b->p->p, p->o.a);
   p->batchnorm = plan_batchnorm(b->p->p, b->pn);
@@ -264,7 +267,7 @@ static heddle_program *applied(heddle_plan *b) {
   p->schedule = plan_schedule(b->pn);
   if (b->times && !set_times(b, p, k)) return object_drop(p), NULL;
   if (b->pn->task_graphs) p->task_graphs = plan_bridges(p->p, p->o.a, b->pn->task_graphs);
-  if (has_elements(b->p->p)) p->source = object_hold(b->p); // they are not copied
+  p->by = object_hold(b); // constants are not copied
   return p;
 }
 heddle_program *heddle_plan_apply(heddle_plan *b) {

@@ -6,7 +6,7 @@ static void program_fini(object *o) {
   heddle_program *p = (heddle_program *)o;
   planner_free(p->pl);
   prog_free(p->p);
-  object_drop(p->source);
+  object_drop(p->by);
 }
 
 heddle_program *program_wrap(heddle_session *s, prog *p, const char *name) {

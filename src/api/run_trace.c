@@ -35,9 +35,9 @@ static bool write_recording(heddle_run *r, const char *dir) {
   object *o = (object *)r;
   ctx *c = o->s->c;
   eval_recorded about;
-  const heddle_program *p = r->p;
+  heddle_program *p = r->p;
   const char *number = r->number ? arena_printf(o->a, "%016llx", (unsigned long long)r->number) : NULL;
-  const eval_job of = {r->steps, p->name, p->plan, p->machine, p->digest, number};
+  const eval_job of = {r->steps, p->name, p->plan, p->machine, program_digest(p), number};
   const trace_source *t = eval_rank_recorded(run_rank(r), o->a, &of, &about);
   if (!t) {
     diag(c, E_USAGE, (loc){0}, "nothing was recorded");

@@ -23,7 +23,7 @@ static const char *ask(heddle_session *s, const char *question, u32 n, const cha
   prediction predicted;
   if (p)
     predicted = (prediction){&p->r,      p->m->m,      p->p->name,
-                             p->p->plan, p->p->digest, report_types(a, p->p->p, ROLE_WEIGHT)};
+                             p->p->plan, program_digest(p->p), report_types(a, p->p->p, ROLE_WEIGHT)};
   if (option_named(q->options, "plan") && (!p || !p->r.timeline)) {
     diag(s->c, E_USAGE, (loc){0}, "`%s` needs what is predicted: a result with a timeline", question);
     return NULL;
