@@ -96,11 +96,13 @@ static bool told_to_end(int fd, double wait_s) {
   return false;
 }
 
+// A later one lets the first write and end the job, by which it ends itself.
 bool watch_says_why(const watched *w) {
-  enum { TRIES = 200, PAUSE_NS = 5000000 };
+  enum { PAUSE_MS = 5, ANSWER_MS = 1000 };
   if (w->fd < 0) return true;
   watch_tell(w, REPORT_TOLD);
-  for (int k = 0; k < TRIES && !self.answer; k++) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+  for (int ms = 0; ms < (self.answer == LATER ? GRACE_MS : ANSWER_MS) && self.answer != FIRST; ms += PAUSE_MS)
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000}, NULL);
   return self.answer != LATER;
 }
 
