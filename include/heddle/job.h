@@ -187,11 +187,12 @@ typedef struct {
 } heddle_where;
 void heddle_run_where(const heddle_run *r, heddle_where *out);
 typedef enum {
-  HEDDLE_DIED,      // the process of `rank` ended without a word
-  HEDDLE_SILENT,    // nothing came from it for `seconds`
-  HEDDLE_STUCK,     // `rank` waits for a rank that waits ..., and none of them got on for `seconds`
-  HEDDLE_SENDING,   // `rank` has been sending one message for `seconds`, which is to take no time
-  HEDDLE_TERMINATED // SIGTERM has ended `rank`, not from its launcher
+  HEDDLE_DIED,       // the process of `rank` ended without a word
+  HEDDLE_SILENT,     // nothing came from it for `seconds`
+  HEDDLE_STUCK,      // `rank` waits for a rank that waits ..., and none of them got on for `seconds`
+  HEDDLE_SENDING,    // `rank` has been sending one message for `seconds`, which is to take no time
+  HEDDLE_TERMINATED, // SIGTERM has ended `rank`, not from its launcher
+  HEDDLE_STARVED     // a signal that tells of an error has ended `rank`, when it was given no more memory
 } heddle_fault_kind;
 typedef struct {
   heddle_fault_kind kind;

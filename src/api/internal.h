@@ -24,15 +24,15 @@ struct heddle_session {
 struct heddle_program {
   object o;
   prog *p;
-  planner *pl;             // made when first asked for
-  heddle_plan *by;         // that it was made by, which holds the model and its constants; NULL: none
-  const char *name, *plan; // plan: of a distributed program; NULL: of none
+  planner *pl;                  // made when first asked for
+  heddle_plan *by;              // that it was made by, which holds the model and its constants; NULL: none
+  const char *name, *plan;      // plan: of a distributed program; NULL: of none
   const char *machine, *digest; // whose costs that plan was made with; program_digest
-  const eval_uses *uses; // of the parameters of the model it was made from; NULL: its own
-  batchnorm_stats batchnorm;           // under that plan
-  const char *layers;                  // of its stages; NULL: there is one, or no plan
-  const char *schedule;                // of its plan; NULL: none with a name
-  const sched_stages *times;           // of its stages, where the plan was asked for them
+  const eval_uses *uses;        // of the parameters of the model it was made from; NULL: its own
+  batchnorm_stats batchnorm;    // under that plan
+  const char *layers;           // of its stages; NULL: there is one, or no plan
+  const char *schedule;         // of its plan; NULL: none with a name
+  const sched_stages *times;    // of its stages, where the plan was asked for them
   const plan_task_graphs *task_graphs; // of that plan; NULL: it was not made from annotations
   const plan_given *given;             // by that plan, where devices are of several kinds; NULL: not known
   front_extents extents;               // that an ONNX file leaves open

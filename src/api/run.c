@@ -186,6 +186,9 @@ static void fault(heddle_program *p, const heddle_fault *f) {
   else if (f->kind == HEDDLE_TERMINATED)
     diag(c, E_PEER, at, "rank %u%s was ended by SIGTERM, which its launcher did not send; it was %s", f->rank,
          on, does);
+  else if (f->kind == HEDDLE_STARVED)
+    diag(c, E_HOST_MEMORY, at,
+         "rank %u%s is given no more memory, at or before what it was last heard of: %s", f->rank, on, does);
   else if (f->kind == HEDDLE_SILENT)
     diag(c, E_HANG, at,
          "nothing was heard of rank %u%s for %g s: its process is stopped or its computer out of reach; it "
@@ -212,6 +215,7 @@ static void fault(heddle_program *p, const heddle_fault *f) {
     for (u32 r = 0; r < f->ranks && told < TOLD_MOST; r++)
       if (r != f->rank && f->where[r].waits == f->rank + 1) note_waiting(p, f, r, a), told++;
   }
+  if (f->kind == HEDDLE_STARVED) eval_hint_memory(c);
   const char *last = f->saved ? checkpoint_newest(a, f->saved) : NULL;
   if (last) diag_hint(c, "the same command with --resume %s goes on from %s", f->saved, last);
   arena_free(a);

@@ -22,8 +22,8 @@ static const char *ask(heddle_session *s, const char *question, u32 n, const cha
   heddle_result *p = o->predicted;
   prediction predicted;
   if (p)
-    predicted = (prediction){&p->r,      p->m->m,      p->p->name,
-                             p->p->plan, program_digest(p->p), report_types(a, p->p->p, ROLE_WEIGHT)};
+    predicted = (prediction){
+        &p->r, p->m->m, p->p->name, p->p->plan, program_digest(p->p), report_types(a, p->p->p, ROLE_WEIGHT)};
   if (option_named(q->options, "plan") && (!p || !p->r.timeline)) {
     diag(s->c, E_USAGE, (loc){0}, "`%s` needs what is predicted: a result with a timeline", question);
     return NULL;

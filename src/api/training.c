@@ -329,6 +329,27 @@ static bool states_agree(const heddle_tensors *t, const heddle_program *p, const
   return false;
 }
 
+static const char *newest_below(arena *a, const char *folder, u64 most) {
+  u64 best = 0, step;
+  const char *found = NULL;
+  DIR *dir = opendir(folder);
+  for (struct dirent *e; dir && (e = readdir(dir));)
+    if (step_of(a, e->d_name, &step) && step < most && (!found || step > best))
+      best = step, found = arena_printf(a, "%s/%s", folder, e->d_name);
+  if (dir) closedir(dir);
+  return found;
+}
+const char *checkpoint_newest(arena *a, const char *folder) { return newest_below(a, folder, UINT64_MAX); }
+
+// What was just said of a file that cannot be read gets a hint, if there is one that was saved before it.
+static void hint_older(ctx *c, arena *a, const char *path) {
+  const char *name = strrchr(path, '/');
+  u64 step;
+  if (!name || !step_of(a, name + 1, &step)) return;
+  const char *older = newest_below(a, arena_strndup(a, path, (size_t)(name - path)), step);
+  if (older) diag_hint(c, "--resume %s is the one before it", older);
+}
+
 static bool resume(heddle_tensors *t, heddle_program *p, const char *path, heddle_checkpoint *out) {
   ctx *c = p->p->c;
   arena *a = arena_new();
@@ -354,24 +375,14 @@ static bool resume(heddle_tensors *t, heddle_program *p, const char *path, heddl
     if (f) read_number(f, CHECKPOINT_WEIGHTS, &nweights);
     ok = ok && states_agree(t, p, &s, (u32)nweights) && take(t, p, &s);
     named_close(&s);
-  }
+  } else
+    hint_older(c, a, path);
   arena_free(a);
   return ok;
 }
 bool heddle_tensors_resume(heddle_tensors *t, heddle_program *p, const char *path, heddle_checkpoint *out) {
   if (!t || !p || !path || !out) return false;
   API_RETURN(bool, false, p->o.s, resume(t, p, path, out));
-}
-
-const char *checkpoint_newest(arena *a, const char *folder) {
-  u64 best = 0, step;
-  const char *found = NULL;
-  DIR *dir = opendir(folder);
-  for (struct dirent *e; dir && (e = readdir(dir));)
-    if (step_of(a, e->d_name, &step) && (!found || step > best))
-      best = step, found = arena_printf(a, "%s/%s", folder, e->d_name);
-  if (dir) closedir(dir);
-  return found;
 }
 
 static const char *newest(heddle_session *s, const char *path) {

@@ -216,10 +216,30 @@ static heddle_tensors *begun(cli *x, heddle_program *d, heddle_checkpoint *at) {
   return !x->run_weights || heddle_tensors_weights(t, d, x->run_weights) ? t : NULL;
 }
 
+// Training goes on, but not as the job would have that left the checkpoint.
+static void tell_other_samples(const cli *x, const heddle_checkpoint *at) {
+  const bool starter_told = is_rank() && !is_rank_of_others();
+  if (!x->run_resume || !at->sample || starter_told || (is_rank() && !is_first_rank())) return;
+  if (!x->run_data)
+    fprintf(stderr,
+            "warning: the checkpoint is of training on data, of which %lld samples were read, and this goes "
+            "on with random "
+            "data\n  hint: --data with that file\n",
+            (long long)at->sample);
+  else if (x->run_shuffle && !at->shuffle)
+    fputs("warning: the checkpoint is of training without --shuffle: samples come in another order now\n",
+          stderr);
+  else if (at->shuffle && x->seed.given && (uint64_t)x->seed.i != at->seed)
+    fprintf(stderr,
+            "warning: the checkpoint is of training with --seed %llu: samples come in another order now\n",
+            (unsigned long long)at->seed);
+}
+
 // False: a diagnostic or an error message says why.
 static bool begin(cli *x, heddle_program *d, const char *plan, beginning *b) {
   *b = (beginning){.steps = x->run_steps.given ? (uint64_t)x->run_steps.i : 10};
   if (!(b->t = begun(x, d, &b->at))) return false;
+  tell_other_samples(x, &b->at);
   if (x->seed.given || !x->run_resume) b->at.seed = (uint64_t)x->seed.i;
   b->at.shuffle = b->at.shuffle || x->run_shuffle;
   b->at.plan = plan;

@@ -83,8 +83,16 @@ watched watch_join(const char *address,
                    uint32_t rank); // where nobody can be reached, this is said and no error
 void watch_follow(const watched *w,
                   const heddle_run *r); // whose place its reports, which begin with watch_join, tell
-// TOLD: this rank failed and has said why; ENDED: by its launcher; TERMINATED: by a signal from elsewhere.
-typedef enum { REPORT_BEAT, REPORT_TOLD, REPORT_ENDED, REPORT_TERMINATED, REPORT_DONE } report_kind;
+// TOLD: this rank failed and has said why; ENDED: by its launcher; TERMINATED: by a signal from elsewhere; STARVED: by an error, with no
+// memory left.
+typedef enum {
+  REPORT_BEAT,
+  REPORT_TOLD,
+  REPORT_ENDED,
+  REPORT_TERMINATED,
+  REPORT_STARVED,
+  REPORT_DONE
+} report_kind;
 void watch_tell(const watched *w, report_kind k);
 // This rank has failed: is it the one that says why? Another one may have been first. Tells REPORT_TOLD.
 bool watch_says_why(const watched *w);

@@ -137,6 +137,7 @@ bool eval_rank_set(eval_rank *r, u32 k, const eval_array *x);
 bool eval_rank_rows(eval_rank *r, u32 k, u8 *row);
 u32 eval_rank_self(const eval_rank *r);        // its number
 void eval_rank_number(eval_rank *r, i64 step); // eval_opts.step of the next step
+void eval_hint_memory(ctx *c);                 // of an E_HOST_MEMORY: what needs less
 // Runs a job of this rank. Where memory runs out in it: false and E_HOST_MEMORY, and the rank has nothing left.
 bool eval_rank_guard(eval_rank *r, bool (*job)(void *arg), void *arg, const char *doing);
 // Result k of the latest step as a whole array on rank 0; on others data is NULL. Every rank asks for the same.

@@ -91,7 +91,7 @@ const char *eval_where_text(const prog *p, u64 at, u32 top, arena *a, loc *where
   return sb_str(&b);
 }
 
-static void hint_memory(ctx *c) {
+void eval_hint_memory(ctx *c) {
   diag_hint(c, "fewer ranks on this computer, a smaller --batch, or more microbatches (mb)");
 }
 
@@ -107,7 +107,7 @@ bool eval_gone(interp *m, u32 rank, loc where) {
   else
     diag(m->c, E_PEER, own, "rank %u does not hear rank %u any more%s%s", m->link->rank, rank, at,
          what ? what : "");
-  if (memory) hint_memory(m->c);
+  if (memory) eval_hint_memory(m->c);
   arena_free(a);
   return false;
 }
@@ -317,7 +317,7 @@ static bool out_of_memory(eval_rank *r, const char *doing) {
        at      ? at
        : doing ? doing
                : "in a step");
-  hint_memory(r->m.c);
+  eval_hint_memory(r->m.c);
   return false;
 }
 
