@@ -131,7 +131,7 @@ static void catch_termination(void) {
   sigaction(SIGTERM, &a, NULL);
 }
 
-// Open MPI takes no look at whether it was given memory. Where none is given any more that is why, and its trace of calls is not needed.
+// Open MPI does not check whether it was given memory, and crashes where it was not. If the system gives none now, that is why.
 static struct sigaction before_error[NSIG];
 static void met_error(int sig, siginfo_t *info, void *context) {
   (void)context;
