@@ -305,7 +305,7 @@ TEST(align_of_anything_ends) {
 // ---- what it must reach -------------------------------------------------------------------------------------------
 static void check_ring(u32 each, double drift, double most_us) {
   const ring r = {.ranks = 128, .each = each, .drift = drift, .latency = 10e6, .jitter = 30e6};
-  const double us = ring_median_error(&r, SEEDS);
+  const double us = ring_median_error(&r, test_cases(SEEDS));
   CHECK_MSG(us <= most_us, "%u messages a link, %g ppm: median error %.3f us, at most %g", each, drift * 1e6,
             us, most_us);
 }
