@@ -29,14 +29,6 @@ static bool is_distributed(const heddle_program *d) {
   return false;
 }
 
-static void tell_processor(ctx *c, const machine *m) {
-  for (u32 k = 0; k < m->nkinds; k++)
-    if (m->kind[k].cores) return;
-  diag(c, W_PROCESSOR, (loc){0}, "devices of %s are no processor cores, and cores are what is measured here",
-       sym_str(c, m->name));
-  diag_hint(c, "--machine '1x2 cpu-core'; for GPUs `heddle export MODEL --to profile-pytorch` and --import");
-}
-
 static heddle_profile *measure(heddle_program *const *d, uint32_t n, heddle_machine *m,
                                const heddle_transport *t, const char *path) {
   heddle_profile *p = object_new(d[0]->o.s, sizeof *p, NULL);
@@ -44,7 +36,6 @@ static heddle_profile *measure(heddle_program *const *d, uint32_t n, heddle_mach
   const profile_job j = job_of(t);
   const profile_opts o = {.path = arena_strdup(p->o.a, path), .versions = versions_of(p->o.a, t)};
   bool ok = true;
-  if (!t->link.rank) tell_processor(d[0]->o.s->c, m->m);
   for (uint32_t k = 0; k < n; k++) of[k] = d[k]->p, ok = ok && is_distributed(d[k]);
   profile_session *x = ok ? profile_begin(&j, d[0]->o.s->c, p->o.a, m->m, &o, &p->r) : NULL;
   ok = x && profile_programs(x, of, n);

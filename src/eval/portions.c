@@ -61,6 +61,7 @@ static void begin_of(const meeting *x, u32 portion, i64 *begin, i64 *n) {
 
 i64 portion_bytes(const meeting *x, u32 portion) {
   i64 begin[DIMS_MAX], n;
+  if (!x->elems) return 0; // a piece is empty
   begin_of(x, portion, begin, &n);
   return n * x->behind * (i64)x->bytes;
 }

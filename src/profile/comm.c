@@ -7,24 +7,17 @@
 // 165 in steps of T5; one of 2 KiB 5 to 8 with the product alone and 9 to 13 so. Who comes last does not wait, so the time is what the member saw that
 // saw least. A send goes there and back, and what either side sees of the way is twice the time.
 //
-// On a slow link caches are nothing, and pauses are: a switch, or a token bucket, lets the first of what comes after one pass at once, where in a
-// step one sum follows the other. 1 MiB at 500 Mbit/s takes 16.2 ms after a pause and 17.3 in steps. So there it is measured again
-// without pauses.
+// On a slow link what caches hold makes no difference, and pauses do: a switch or a token bucket lets the first of what comes after a pause
+// pass at once, where in a step one message follows the other. An all-reduce of 1 MiB at 500 Mbit/s takes 16.2 ms after a pause and 17.3 in
+// steps; one of 32 KiB at 200 Mbit/s .05 and 1.3. There communications run in a row, sends all in one direction, and the figure is what the row takes over
+// their number, without the first ones.
 #include "profile/internal.h"
 
-enum {
-  WARM = 1,
-  LEAST = 2,
-  MOST = 60,
-  TIMES = 4,
-  MOST_BYTES = 8 << 20,
-  SIDE = 384,
-  PASSED = 2 << 20,
-  LARGE = 64 << 10
-};
+enum { WARM = 1, LEAST = 2, MOST = 60, TIMES = 4, MOST_BYTES = 8 << 20, SIDE = 384, PASSED = 2 << 20 };
+enum { ROW_FIRST = 512 << 10, ROW_BYTES = 1 << 20, ROW_LEAST = 3, ROW_MOST = 64, ASKED = 256 << 10 };
 static const u64 LONG_NS = 45000000;
 static const double PART = 0.02; // of the time, as well as it is to be known
-static const double SLOW_NS = 2; // a byte: half a GB/s
+static const double SLOW_NS = 4; // a byte that comes: a quarter of a GB/s
 
 // ---- the program ----------------------------------------------------------------------------------------------
 typedef struct {
@@ -87,10 +80,25 @@ static void put_sends(strbuf *b, arena *a, const cost_event *e, u32 times) {
   sb_fmt(b, "  return %%a%u\n}\n", times);
 }
 
-prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, split_at at, bool pauses) {
+// The receiver takes each before the next, as it uses it; the last one goes back, so that both have ended together.
+static void put_row_of_sends(strbuf *b, arena *a, const cost_event *e, u32 times) {
+  const moved t =
+      types_of(a, &(cost_event){.op = OP_broadcast, .t = e->t, .size = e->size}, 1, (split_at){1, 1});
+  sb_fmt(b, "main @sends on @m(%%a: %s @m[x=0] weight) -> (%s @m[x=0]) {\n", t.operand, t.operand);
+  for (u32 k = 0; k < times; k++) {
+    sb_fmt(b, "  %%b%u = send %%a @m[x=0] : %s @m[x=1]\n", k, t.operand);
+    sb_fmt(b, "  %%c%u = scale %%b%u {alpha=1} @m[x=1] : %s\n", k, k, t.operand);
+  }
+  sb_fmt(b, "  %%d = send %%c%u @m[x=1] : %s @m[x=0]\n  return %%d\n}\n", times - 1, t.operand);
+}
+
+prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, split_at at, bool row) {
   strbuf b = {.a = a};
+  const bool pauses = !row;
   sb_fmt(&b, "mesh @m [x=%u]\n", n);
-  if (e->op == OP_send)
+  if (e->op == OP_send && row)
+    put_row_of_sends(&b, a, e, times);
+  else if (e->op == OP_send)
     put_sends(&b, a, e, times);
   else {
     const moved t = types_of(a, e, n, at);
@@ -130,11 +138,12 @@ static bool receive_among(void *arg, u32 from, void *data, i64 bytes) {
 }
 
 // What this process sees of every communication of a step: from the end of the instruction before it to its own, in v. Sends
-// follow each other, and from the end of the first send back to the last one's is one figure.
+// follow each other, and from the end of the first send back to the last one's is one figure; of a row it is what each took, without the first.
 typedef struct {
   const profile_job *j;
-  opcode op;
-  u32 n;
+  opcode op; // whose ends are watched
+  bool row;
+  u32 n, first, times;
   u64 last_ns;
   double *v;
 } watching;
@@ -142,6 +151,12 @@ static void note(void *arg, const func_info *f, const instr *i, group g) {
   (void)f, (void)g;
   watching *w = arg;
   const u64 now = now_ns(w->j);
+  if (w->row) {
+    w->n += i->op == w->op;
+    if (i->op == w->op && w->n == w->first) w->last_ns = now;
+    if (i->op == w->op && w->n == w->first + w->times) w->v[0] = (double)(now - w->last_ns) / w->times;
+    return;
+  }
   if (i->op == w->op && w->op != OP_send)
     w->v[w->n++] = (double)(now - w->last_ns);
   else if (i->op == OP_send && ++w->n > 2)
@@ -149,8 +164,20 @@ static void note(void *arg, const func_info *f, const instr *i, group g) {
   w->last_ns = now_ns(w->j);
 }
 
-static u32 times_for(const cost_event *e) { return (u32)MIN(MAX(MOST_BYTES / MAX(e->size, 1), 1), TIMES); }
-static u32 figures_of(const cost_event *e) { return e->op == OP_send ? 1 : times_for(e); } // of a repeat
+static u32 at_most(i64 bytes, const cost_event *e, u32 least, u32 most) {
+  return (u32)MIN(MAX(bytes / MAX(e->size, 1), least), most);
+}
+static u32 times_for(const cost_event *e, bool row) {
+  return row ? at_most(ROW_BYTES, e, ROW_LEAST, ROW_MOST) : at_most(MOST_BYTES, e, 1, TIMES);
+}
+static u32 first_for(const cost_event *e, bool row) { return row ? at_most(ROW_FIRST, e, 1, ROW_MOST) : 0; }
+static u32 figures_of(const cost_event *e, bool row) { // of a repeat
+  return row || e->op == OP_send ? 1 : times_for(e, row);
+}
+// A send there and back: of both ways of all. A row says what one took.
+static double ways_of(const cost_event *e, bool row) {
+  return e->op == OP_send && !row ? 2.0 * times_for(e, row) : 1;
+}
 
 // Repeats, `each` figures of each in v, which has room for one more that does not count; how many. All processes of the job take part in the barriers.
 static u32 repeat(const profile_job *j, ctx *c, eval_rank *r, const u32 *next, watching *w, u32 each,
@@ -169,26 +196,30 @@ static u32 repeat(const profile_job *j, ctx *c, eval_rank *r, const u32 *next, w
   }
 }
 
-// What a communication took: what the member saw that waited least.
-static void settle(arena *a, const cost_event *e, const u32 *members, u32 n, const double *all, u32 count,
-                   profile_figure *out) {
+// What a communication took: what the member saw that waited least; of sends in a row, what their receiver saw.
+static void settle(arena *a, const cost_event *e, bool row, const u32 *members, u32 n, const double *all,
+                   u32 count, profile_figure *out) {
   double *v = NEWN(a, double, count);
-  const double times = e->op == OP_send ? 2.0 * times_for(e) : 1;
-  const size_t each = (size_t)MOST * figures_of(e);
+  const size_t each = (size_t)MOST * figures_of(e, row);
+  const u32 from = row && e->op == OP_send;
   for (u32 k = 0; k < count; k++) {
-    v[k] = all[members[0] * each + k];
-    for (u32 m = 1; m < n; m++) v[k] = MIN(v[k], all[members[m] * each + k]);
-    v[k] /= times;
+    v[k] = all[members[from] * each + k];
+    for (u32 m = from + 1; m < n; m++) v[k] = MIN(v[k], all[members[m] * each + k]);
+    v[k] /= ways_of(e, row);
   }
   *out = profile_settle(v, count);
 }
 
-static bool measure(const profile_job *j, ctx *c, const cost_event *e, split_at at, const u32 *members, u32 n,
-                    double off_ns, bool pauses, profile_figure *out) {
+bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at, const u32 *members, u32 n,
+                  double off_ns, bool row, profile_figure *out) {
+  if (e->op == OP_send && dtype_kind_of(e->t ? e->t : DT_F32) == DK_BOOL)
+    row = false; // `scale` is for numbers
   arena *a = arena_new();
-  const u32 each = figures_of(e), nin = e->op == OP_send ? 1 : 2;
-  prog *p = comm_program(c, a, e, n, times_for(e) + (e->op == OP_send), at, pauses);
-  watching w = {.j = j, .op = e->op};
+  const u32 each = figures_of(e, row), nin = e->op == OP_send ? 1 : 2, times = times_for(e, row),
+            first = first_for(e, row);
+  prog *p = comm_program(c, a, e, n, first + times + (e->op == OP_send && !row), at, row);
+  watching w = {
+      .j = j, .op = row && e->op == OP_send ? OP_scale : e->op, .row = row, .first = first, .times = times};
   among x = {j, members};
   u32 own = 0, next[3] = {0};
   while (own < n && members[own] != j->link.rank) own++;
@@ -203,22 +234,21 @@ static bool measure(const profile_job *j, ctx *c, const cost_event *e, split_at 
   }
   if (r) eval_rank_ring(r, EVAL_RING_AUTO), eval_rank_watch(r, note, &w); // as `heddle run` does
   double *v = ZNEWN(a, double, (MOST + 1) * each), *all = NEWN(a, double, (size_t)j->nprocs *MOST *each);
-  const u32 repeats =
-      ok ? repeat(j, c, r, next, &w, each, e->op == OP_send ? 2.0 * times_for(e) * off_ns : off_ns, v) : 0;
+  const u32 repeats = ok ? repeat(j, c, r, next, &w, each, ways_of(e, row) * off_ns, v) : 0;
   eval_rank_free(r);
   ok = repeats;
   if (ok && !together_gather(j, j->nprocs, v, MOST * each, all)) ok = together_lost(c);
-  if (ok && !j->link.rank) settle(a, e, members, n, all, repeats * each, out);
+  if (ok && !j->link.rank) settle(a, e, row, members, n, all, repeats * each, out);
   prog_free(p);
   arena_free(a);
   return ok;
 }
 
-bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at, const u32 *members, u32 n,
-                  double off_ns, profile_figure *out) {
-  if (!measure(j, c, e, at, members, n, off_ns, true, out)) return false;
-  bool slow =
-      !j->link.rank && e->op != OP_send && e->size >= LARGE && out->median > SLOW_NS * (double)e->size;
-  if (!together(j, j->nprocs, &slow)) return together_lost(c);
-  return !slow || measure(j, c, e, at, members, n, off_ns, false, out);
+// By all-gathers, which add nothing up, so that the time is the link's.
+bool comm_is_slow(const profile_job *j, ctx *c, const u32 *members, u32 n, bool *slow) {
+  const cost_event e = {.op = OP_all_gather, .t = DT_F32, .size = ASKED};
+  profile_figure x = {0};
+  if (!comm_measure(j, c, &e, (split_at){1, 1}, members, n, ASKED, true, &x)) return false;
+  *slow = !j->link.rank && x.median > SLOW_NS * ASKED * (n - 1) / n;
+  return together(j, j->nprocs, slow) || together_lost(c);
 }

@@ -14,12 +14,15 @@ bool together_gather(const profile_job *j, u32 n, const double *v, u32 count, do
 bool together_lost(ctx *c); // false, with E_PEER
 
 // ---- one communication (comm.c) -----------------------------------------------------------------------------
-// A program of `times` communications of the event among n ranks, with pauses in which caches are filled with something else, or without. NULL
-// and a diagnostic.
-prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, split_at at, bool pauses);
+// A program of `times` communications of the event among n ranks: in a row, or with caches filled with something else before each.
+// NULL and a diagnostic.
+prog *comm_program(ctx *c, arena *a, const cost_event *e, u32 n, u32 times, split_at at, bool row);
 // Among the processes of `members`, n of them, of which this may be one; process 0 gets the figure. off_ns: as far off it may be in any case.
+// row: as on a slow link.
 bool comm_measure(const profile_job *j, ctx *c, const cost_event *e, split_at at, const u32 *members, u32 n,
-                  double off_ns, profile_figure *out);
+                  double off_ns, bool row, profile_figure *out);
+// Is what joins these processes slower than a quarter of a GB/s to each? All of the job make the call, and are told.
+bool comm_is_slow(const profile_job *j, ctx *c, const u32 *members, u32 n, bool *slow);
 
 // ---- computation (walk.c) --------------------------------------------------------------------------------
 // Every process runs the part of a rank of some program, until the wanted events are known as well as the step is to be known. What

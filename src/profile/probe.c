@@ -244,7 +244,7 @@ static bool time_messages(probing *x, u32 other, message *out) {
   profile_figure f[2];
   for (u32 k = 0; k < 2; k++) {
     const cost_event e = {.op = OP_send, .t = DT_F32, .size = size[k]};
-    if (!comm_measure(x->j, x->c, &e, (split_at){1, 1}, pair, 2, 0, &f[k])) return false;
+    if (!comm_measure(x->j, x->c, &e, (split_at){1, 1}, pair, 2, 0, false, &f[k])) return false;
   }
   *out = (message){f[0], f[1], (double)(size[1] - size[0]) / MAX(f[1].median - f[0].median, 1)};
   return true;

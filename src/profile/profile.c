@@ -24,6 +24,7 @@ struct profile_session {
   hmap by_key;
   VEC(wanting) v; // the events of all programs so far
   u32 nbefore;    // of programs that are done
+  hmap links;     // by processes: whether what joins them is slow
   double step_ns; // the shortest part of a step that this process ran; 0: none yet
   progress bar;
   u64 done;
@@ -211,6 +212,18 @@ static bool computations(profile_session *p, subject *s, u32 n) {
 // ---- communication ----------------------------------------------------------------------------------------------
 static const double PART = 0.003; // of a step, as well as what it spends in one event is to be known
 
+// Asked once for every set of processes.
+static bool link_is_slow(profile_session *p, const u32 *members, u32 n, bool *slow) {
+  enum { FAST = 1, SLOW };
+  const u64 key = hash_bytes(members, n * sizeof *members, n);
+  const u32 known = hmap_get(&p->links, key);
+  *slow = known == SLOW;
+  if (known) return true;
+  if (!comm_is_slow(p->j, p->c, members, n, slow)) return false;
+  hmap_add(p->a, &p->links, key, *slow ? SLOW : FAST);
+  return true;
+}
+
 static bool one_comm(profile_session *p, const wanting *w) {
   const profile_event *e = w->e;
   const u32 most = e->e.op == OP_send ? PROFILE_SEND_RANKS : PROFILE_GROUP_RANKS;
@@ -224,7 +237,10 @@ static bool one_comm(profile_session *p, const wanting *w) {
   bool own = e->e.where->n == n; // its own ranks, where they are there
   for (u32 k = 0; k < n; k++) own = own && k < e->nmembers && e->members[k] < p->j->nprocs;
   for (u32 k = 0; k < n; k++) members[k] = own ? e->members[k] : k;
-  if (!comm_measure(p->j, p->c, &e->e, e->at, members, n, PART * p->step_ns / (double)MAX(w->times, 1), &got))
+  bool slow = false;
+  if (!link_is_slow(p, members, n, &slow)) return false;
+  if (!comm_measure(p->j, p->c, &e->e, e->at, members, n, PART * p->step_ns / (double)MAX(w->times, 1), slow,
+                    &got))
     return false;
   const bool scaled = e->e.where->n != n;
   p->out->nscaled += scaled, p->out->nmeasured += !scaled;
@@ -245,6 +261,15 @@ static bool communications(profile_session *p) {
   return true;
 }
 
+// What is stored as times of the machine's devices is what cores take.
+static void tell_processor(ctx *c, const machine *m) {
+  for (u32 k = 0; k < m->nkinds; k++)
+    if (m->kind[k].cores) return;
+  diag(c, W_PROCESSOR, (loc){0}, "devices of %s are no processor cores, and cores are what is measured here",
+       machine_name(m));
+  diag_hint(c, "--machine '1x2 cpu-core'; for GPUs `heddle export MODEL --to profile-pytorch` and --import");
+}
+
 // ---- a job --------------------------------------------------------------------------------------------------
 profile_session *profile_begin(const profile_job *j, ctx *c, arena *a, const machine *m,
                                const profile_opts *o, profile_report *out) {
@@ -252,6 +277,7 @@ profile_session *profile_begin(const profile_job *j, ctx *c, arena *a, const mac
   *p = (profile_session){.j = j, .c = c, .a = a, .m = m, .o = o, .out = out};
   *out = (profile_report){.machine = machine_name(m), .versions = o->versions, .path = o->path};
   if (!j->link.rank && !(p->db = event_db_open(c, a, o->path, true))) return NULL;
+  if (!j->link.rank) tell_processor(c, m);
   return p;
 }
 

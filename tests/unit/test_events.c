@@ -535,7 +535,7 @@ TEST(events_comm_programs_of_few_bytes) {
     for (u32 n = 2; n <= 5; n++)
       for (u32 j = 0; j < COUNT_OF(elems); j++) {
         const cost_event e = {.op = ops[k], .t = DT_F32, .size = 4 * elems[j]};
-        prog *p = comm_program(c, a, &e, n, 1, (split_at){1, 1}, true);
+        prog *p = comm_program(c, a, &e, n, 1, (split_at){1, 1}, false);
         profile_events x;
         eval_array in[2], out;
         i64 size = -1;
@@ -569,7 +569,7 @@ TEST(events_comm_lies_as_in_the_program) {
     if (!x.v.v[k].e.where) continue;
     n++;
     CHECK(x.v.v[k].at.outer == 2 && x.v.v[k].at.inner == 5);
-    prog *q = comm_program(c, a, &x.v.v[k].e, 2, 1, x.v.v[k].at, true);
+    prog *q = comm_program(c, a, &x.v.v[k].e, 2, 1, x.v.v[k].at, false);
     REQUIRE(q);
     const type_info *t = val_type(q, func_get(q, q->main), (value){1});
     CHECK(t->s.nd == 3 && t->s.dim[0] == 2 && t->s.dim[1] == 6 && t->s.dim[2] == 5);
