@@ -102,8 +102,9 @@ heddle_run *heddle_run_new(heddle_program *distributed, const heddle_link *link,
 // The same, and the inputs are spent, so that both are never held at once: free them.
 heddle_run *heddle_run_take(heddle_program *distributed, const heddle_link *link, heddle_tensors *inputs);
 // Before either, by whoever measures what a run takes: the library of matrix products is loaded and has its own memory for
-// every thread of the link, and what was freed so far is the system's again. Changes no result.
-void heddle_run_warm(const heddle_link *link);
+// every thread of the link, and what was freed so far is the system's again. Changes no result. False: limits of the process leave no
+// room for that library, and products are Heddle's own, which are slower.
+bool heddle_run_warm(const heddle_link *link);
 void heddle_run_free(heddle_run *r);
 // One step. Updated weights and states are those of the next one.
 bool heddle_run_step(heddle_run *r);

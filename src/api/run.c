@@ -29,14 +29,16 @@ static eval_link link_of(const heddle_link *l) {
 
 int link_threads(const heddle_link *l) { return l->threads ? (int)l->threads : cpu_count(); }
 
-void heddle_run_warm(const heddle_link *link) { // without memory for it the run itself will say so
+bool heddle_run_warm(const heddle_link *link) { // without memory for it the run itself will say so
   jmp_buf here, *outer = base_oom;
+  volatile bool room = true;
   if (setjmp(here) == 0) {
     base_oom = &here;
-    kernel_warm(link_threads(link));
+    room = kernel_warm(link_threads(link));
   }
   base_oom = outer;
   base_trim();
+  return room;
 }
 
 static heddle_run *begin(heddle_program *p, const heddle_link *link, const heddle_tensors *inputs,

@@ -215,21 +215,6 @@ static bool files_may_be_large(void) {
   return false;
 }
 
-// OpenBLAS keeps memory for every thread, and asks for it again and again where the system gives none.
-static bool products_have_room(void) {
-  const unsigned long long each = 128ull << 20, cores = (unsigned long long)sysconf(_SC_NPROCESSORS_ONLN);
-  const char *blas = getenv("HEDDLE_BLAS");
-  struct rlimit most;
-  if (getrlimit(RLIMIT_AS, &most) || most.rlim_cur >= (cores + 2) * each || (blas && !strcmp(blas, "none")))
-    return true;
-  fprintf(stderr,
-          "error: a process may have %llu MiB of address space (ulimit -v): OpenBLAS alone takes up to %llu\n"
-          "  hint: ulimit -v unlimited, or HEDDLE_BLAS=none in the environment, which is slower\n",
-          (unsigned long long)most.rlim_cur >> 20, (cores + 2) * each >> 20);
-  return false;
-}
-static bool limits_suffice(void) { return files_may_be_large() && products_have_room(); }
-
 static int start_and_wait(const cli *x, uint32_t ranks, watch *w) {
   words line = {0};
   int status = -1;
@@ -255,7 +240,7 @@ static void put_early_end(const char *what, int status) {
 }
 
 bool launch_unwatched(const cli *x, uint32_t ranks) {
-  if (!limits_suffice()) return false;
+  if (!files_may_be_large()) return false;
   const int status = start_and_wait(x, ranks, NULL), code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   if (status >= 0 && (!code || code == NO_LAUNCHER)) return !code;
   put_early_end("its end", status);
@@ -269,7 +254,7 @@ static bool is_of_job(const cli *x, const char *path, time_t began) {
 }
 
 bool launch(cli *x, heddle_program *d) {
-  if (!limits_suffice()) return false;
+  if (!files_may_be_large()) return false;
   const time_t began = time(NULL);
   watch *w = watch_open(x, d, x->run_hostfile || x->launcher);
   const int status = start_and_wait(x, heddle_program_ranks(d), w);

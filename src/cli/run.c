@@ -297,7 +297,12 @@ static bool save_is_due(const cli *x, const beginning *b, bool last) {
 }
 
 static bool train(cli *x, heddle_program *d, const heddle_transport *t, const watched *w, const char *plan) {
-  heddle_run_warm(&t->link);
+  if (!heddle_run_warm(&t->link))
+    fprintf(stderr,
+            "warning: rank %u has no room for OpenBLAS (ulimit -v, ulimit -d): its products are Heddle's "
+            "own, which are "
+            "slower\n",
+            t->link.rank);
   const resident start = resident_now();
   beginning b;
   if (!begin(x, d, plan, &b)) return false;

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 // Of Fortran, as every BLAS has them: columns next to each other, all by reference.
 typedef void gemm_f32(const char *ta, const char *tb, const int *m, const int *n, const int *k,
@@ -21,9 +23,25 @@ typedef void gemm_f64(const char *ta, const char *tb, const int *m, const int *n
 static struct {
   gemm_f32 *f32;
   gemm_f64 *f64;
-  bool off;
+  bool off, no_room;
+  int callers; // threads that multiply at once, as far as they are known; 0: any
   char name[64];
 } blas;
+
+// The library keeps addresses for every thread that calls it, and asks again and again, for ever, where it is given none.
+static bool has_room(void) {
+  const size_t each = 264 << 20,
+               itself = 64 << 20, // 128 MiB, as much for malloc in that thread, and its stack
+      n = itself + (size_t)(blas.callers ? blas.callers : cpu_count()) * each;
+  struct rlimit all, data;
+  if (getrlimit(RLIMIT_AS, &all) || getrlimit(RLIMIT_DATA, &data) ||
+      (all.rlim_cur == RLIM_INFINITY && data.rlim_cur == RLIM_INFINITY))
+    return true;
+  void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return false;
+  munmap(p, n);
+  return true;
+}
 
 // dlsym gives a pointer to data; ISO C has no cast of that to a function.
 static void find(void *so, const char *name, void *to) {
@@ -68,6 +86,7 @@ static void open_library(void) {
   const char *name = getenv("HEDDLE_BLAS");
   if (name && !strcmp(name, "none")) return;
   if (!name || !*name) name = "libopenblas.so.0";
+  if ((blas.no_room = !has_room())) return;
   void *so = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (so) so = open_anew(so, name, better_loops(so));
   if (!so) return;
@@ -158,11 +177,13 @@ static void warm_part(void *arg, u32 i, int thread) {
                                              .c_row = COLS});
 }
 
-void kernel_warm(int threads) {
-  if (!ker_has_blas(DT_F32)) return;
+bool kernel_warm(int threads) {
+  blas.callers = MAX(threads, 1);
+  if (!ker_has_blas(DT_F32)) return !blas.no_room;
   warming x = {.threads = MAX(threads, 1)};
   float *zeros = calloc((size_t)DEEP * COLS, sizeof *zeros);
   x.operand = zeros, x.result = malloc((size_t)x.threads * ROWS * COLS * sizeof *x.result);
   if (x.operand && x.result) parallel_for(x.threads, (u32)x.threads, warm_part, &x);
   free(zeros), free(x.result);
+  return true;
 }

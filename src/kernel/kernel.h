@@ -48,8 +48,9 @@ bool kernel_fold(ctx *c, arena *a, opcode op, attrs at, const ker_tensor *blob, 
 // "none"; it may name another library. False: it is off, or there is none. Not while kernels run.
 bool kernel_set_blas(bool on);
 const char *kernel_blas(void); // what multiplies: "OpenBLAS 0.3.21", another library's file, or "no BLAS"
-// Opens that library, and multiplies once on so many threads at once: what it keeps for each is there then.
-void kernel_warm(int threads);
+// Opens that library, and multiplies once on so many threads at once: what it keeps for each is there then. False: OpenBLAS is not
+// used, as limits of the process (ulimit -v, -d) leave no room for what it keeps.
+bool kernel_warm(int threads);
 
 ker_tensor ker_whole(const shape *s, void *data);
 i64 ker_elems(const ker_tensor *t);
