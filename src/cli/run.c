@@ -361,6 +361,7 @@ bool run_one_rank(cli *x, const heddle_machine *m, heddle_program *d, const char
   if (!ok && watch_says_why(&w)) {
     if (t.ranks > 1 && heddle_session_errors(x->s)) fprintf(stderr, "rank %u ends the job:\n", t.link.rank);
     fputs(heddle_session_messages(x->s), stderr);
+    watch_tell(&w, REPORT_SAID);
   }
   if (!ok) heddle_session_clear(x->s);
   fflush(stdout);

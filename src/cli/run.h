@@ -83,11 +83,12 @@ watched watch_join(const char *address,
                    uint32_t rank); // where nobody can be reached, this is said and no error
 void watch_follow(const watched *w,
                   const heddle_run *r); // whose place its reports, which begin with watch_join, tell
-// TOLD: this rank failed and has said why; ENDED: by its launcher; TERMINATED: by a signal from elsewhere; STARVED: by an error, with no
+// TOLD: this rank failed and asks whether it says why; SAID: it has; ENDED: by its launcher; TERMINATED: by a signal from elsewhere; STARVED: by an error, with no
 // memory left.
 typedef enum {
   REPORT_BEAT,
   REPORT_TOLD,
+  REPORT_SAID,
   REPORT_ENDED,
   REPORT_TERMINATED,
   REPORT_STARVED,

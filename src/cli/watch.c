@@ -36,7 +36,7 @@ typedef struct {
   int fd; // -1: not connected
   size_t have;
   report in;
-  bool joined, told, done, terminated, starved;
+  bool joined, told, done, terminated, starved, gone;
   pid_t pid;
   double heard_ms, moved_ms; // the latest report; the latest that showed it getting on
 } watched_rank;
@@ -54,7 +54,8 @@ struct watch {
   int *strangers; // connections that have not said who they are
   uint32_t nstrangers;
   bool fault, local; // local: all ranks are on this computer
-  bool why;          // a rank says why it failed
+  bool why;          // a rank says why it failed, or will
+  uint32_t first;    // which
 };
 
 static double now_ms(void) {
@@ -97,14 +98,14 @@ static bool told_to_end(int fd, double wait_s) {
   return false;
 }
 
-// A later one lets the first write and end the job, by which it ends itself.
+// A later one lets the first write and end the job, by which it ends itself; if that does not come, it says why as well.
 bool watch_says_why(const watched *w) {
   enum { PAUSE_MS = 5, ANSWER_MS = 1000 };
   if (w->fd < 0) return true;
   watch_tell(w, REPORT_TOLD);
   for (int ms = 0; ms < (self.answer == LATER ? GRACE_MS : ANSWER_MS) && self.answer != FIRST; ms += PAUSE_MS)
     nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000}, NULL);
-  return self.answer != LATER;
+  return true;
 }
 
 static void *report_on(void *arg) {
@@ -135,7 +136,7 @@ static void catch_termination(void) {
 static struct sigaction before_error[NSIG];
 static void met_error(int sig, siginfo_t *info, void *context) {
   (void)context;
-  const size_t little = 1 << 20;
+  const size_t little = 16 << 20;
   void *p = mmap(NULL, little, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p != MAP_FAILED) {
     munmap(p, little);
@@ -145,6 +146,7 @@ static void met_error(int sig, siginfo_t *info, void *context) {
   }
   if (self.w.fd >= 0) put_report(&self.w, REPORT_STARVED, self.r);
   signal(sig, SIG_DFL);
+  if (info->si_code <= 0) raise(sig);
 }
 static void catch_errors(void) {
   static const int errors[] = {SIGSEGV, SIGBUS};
@@ -289,10 +291,10 @@ static void take(watch *w, watched_rank *r, const report *p, double now) {
   r->joined = true;
   r->pid = (pid_t)p->pid;
   *at = p->where;
-  r->told = r->told || p->kind == REPORT_TOLD || p->kind == REPORT_ENDED;
+  r->told = r->told || p->kind == REPORT_SAID || p->kind == REPORT_ENDED;
   if (p->kind == REPORT_TOLD) { // what fails on several ranks is told once
     send(r->fd, w->why ? &LATER : &FIRST, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    w->why = true;
+    if (!w->why) w->why = true, w->first = p->rank;
   }
   r->terminated = r->terminated || p->kind == REPORT_TERMINATED;
   r->starved = r->starved || p->kind == REPORT_STARVED;
@@ -338,7 +340,8 @@ void watch_told(void) { told = 1; }
 
 static void left(watch *w, uint32_t rank) {
   watched_rank *r = &w->of[rank];
-  if (told) r->told = true; // so is this process: all of the job were meant
+  if (told) r->told = true;                       // so is this process: all of the job were meant
+  if (w->why && w->first != rank) r->told = true; // the job ends because of the first
   if (!r->told && !r->done)
     tell(w, r->terminated ? HEDDLE_TERMINATED : r->starved ? HEDDLE_STARVED : HEDDLE_DIED, rank);
   close(r->fd);
@@ -364,7 +367,9 @@ static void look(watch *w, int wait_ms) {
     w->strangers[w->nstrangers++] = fd;
   for (uint32_t k = w->nstrangers; k-- > 0;) introduce(w, k, now);
   for (uint32_t k = 0; k < w->ranks; k++) // all that ranks say, before what their ends mean
-    if (w->of[k].fd >= 0 && !hear(w, k, now)) left(w, k);
+    w->of[k].gone = w->of[k].fd >= 0 && !hear(w, k, now);
+  for (uint32_t k = 0; k < w->ranks; k++)
+    if (w->of[k].gone) left(w, k);
 }
 
 // Ranks that wait for each other in a circle, or for one that has ended, and none gets on.

@@ -6,11 +6,14 @@
 //   lose         what it sends is sent nowhere
 //   deaf         what it receives never comes
 //   memory       it is given no more memory
+//   crash        it reads where nothing is
+//   starve       the same, without memory
 //   disk         it cannot write more than 1000 bytes to a file
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
 #include <heddle.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +50,10 @@ static void next_message(void) {
   if (strikes("stop")) raise(SIGSTOP);
   if (strikes("term")) raise(SIGTERM);
   if (strikes("exit")) _exit(0);
-  if (strikes("memory")) limit_memory();
+  const bool starves = strikes("starve");
+  if (starves || strikes("memory")) limit_memory();
+  volatile uintptr_t nowhere = 8;
+  if (starves || strikes("crash")) *(volatile char *)nowhere = 1;
   if (strikes("disk")) setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, RLIM_INFINITY});
 }
 
