@@ -110,16 +110,15 @@ static predicted predict(const job *x) {
     fputs(diag_render(c, a), stderr);
     exit(1);
   }
+  predicted p = {0};
+  for (u32 k = 0; k < 2; k++) p.daydream_ms[k] = (double)daydream_ps(a, j, 8e6 / x->mbit * (1 + k)) / 1e9;
   leave_with_layers(j);
   const tune_result r = tune_search(a, j, &(tune_opts){.passes = 1u << TUNE_PASS_tensor_fusion});
-  predicted p = {.after_ms = (double)r.base_ps[TUNE_BASE_one_bucket] / 1e9,
-                 .own_ms = (double)r.unchanged_ps / 1e9,
-                 .found_ms = (double)r.ps / 1e9,
-                 .ngradients = j->ntensors,
-                 .start_ms = (double)l.start_ps / 1e9,
-                 .mb_per_s = 1e6 / l.ps_per_byte};
+  p.after_ms = (double)r.base_ps[TUNE_BASE_one_bucket] / 1e9;
+  p.own_ms = (double)r.unchanged_ps / 1e9, p.found_ms = (double)r.ps / 1e9;
+  p.ngradients = j->ntensors;
+  p.start_ms = (double)l.start_ps / 1e9, p.mb_per_s = 1e6 / l.ps_per_byte;
   for (u32 k = 0; k < j->ntensors; k++) p.nbuckets += !r.plan.bucketed[k];
-  for (u32 k = 0; k < 2; k++) p.daydream_ms[k] = (double)daydream_ps(a, j, 8e6 / x->mbit * (1 + k)) / 1e9;
   arena_free(a);
   ctx_free(c);
   return p;

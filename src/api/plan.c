@@ -233,19 +233,32 @@ void heddle_plan_time_stages(heddle_plan *b) {
   if (b) b->times = true;
 }
 
-// Of a plan's text but for names, so that one that was read is the one that was written.
-static const char *digest_of(const heddle_plan *b, arena *a) {
+// What every function does, in any order of functions: what moves is chosen by the machine.
+static u64 hash_done(const prog *p) {
+  u64 sum = 0;
+  for (u32 k = 1; k < p->funcs.n; k++) {
+    const func_info *f = func_get(p, (func){k});
+    u64 h = f->body.n;
+    for (u32 i = 0; i < f->body.n; i++) h = hash_step(h, (u64)f->body.v[i].op << 8 | f->body.v[i].strm);
+    sum += hash_u64(h, f->nparams);
+  }
+  return sum;
+}
+
+// Of a plan's text but for names, so that one that was read is the one that was written; and of what was made by it.
+static const char *digest_of(const heddle_plan *b, const prog *made, arena *a) {
   const prog *model = planner_source(program_planner(b->p));
   plan pn = *b->pn;
   strbuf text = {.a = arena_new()};
   pn.name = (sym){0}, pn.model = NULL;
   plan_print(model, &pn, &text);
-  const u64 h = hash_step(plan_fingerprint(model), hash_bytes(sb_str(&text), text.n, 0));
+  const u64 of_model = hash_step(plan_fingerprint(model), hash_done(made));
+  const u64 h = hash_step(of_model, hash_bytes(sb_str(&text), text.n, 0));
   arena_free(text.a);
   return arena_printf(a, "%016llx", (unsigned long long)h);
 }
 const char *program_digest(heddle_program *p) {
-  if (!p->digest && p->by) p->digest = digest_of(p->by, p->o.a);
+  if (!p->digest && p->by) p->digest = digest_of(p->by, p->p, p->o.a);
   return p->digest;
 }
 

@@ -171,7 +171,21 @@ heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index) {
   API_RETURN(heddle_plan *, NULL, f->o.s, plan_at(f, index));
 }
 
+// Plans were run on this computer.
+static void tell_where_run(ctx *c, const machine *m) {
+  bool cores = false;
+  for (u32 k = 0; k < m->nkinds; k++) cores |= m->kind[k].cores > 0;
+  if (!cores)
+    diag(c, W_PROCESSOR, (loc){0},
+         "devices of %s are no processor cores, and cores of this computer have run the plans",
+         sym_str(c, m->name));
+  else if (m->nnodes > 1)
+    diag(c, W_PROCESSOR, (loc){0}, "%s has %u nodes, and the plans were run on this computer alone",
+         sym_str(c, m->name), m->nnodes);
+}
+
 static bool measured(heddle_search *f, u32 n, const int64_t *ps, u32 *best) {
+  tell_where_run(f->o.s->c, f->m->m);
   *best = 0;
   for (u32 k = 0; k < n; k++)
     if (ps[k] && (!ps[*best] || ps[k] < ps[*best])) *best = k;

@@ -343,10 +343,10 @@ const char *checkpoint_newest(arena *a, const char *folder) { return newest_belo
 
 // What was just said of a file that cannot be read gets a hint, if there is one that was saved before it.
 static void hint_older(ctx *c, arena *a, const char *path) {
-  const char *name = strrchr(path, '/');
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
+             *folder = slash ? arena_strndup(a, path, (size_t)(slash - path)) : ".";
   u64 step;
-  if (!name || !step_of(a, name + 1, &step)) return;
-  const char *older = newest_below(a, arena_strndup(a, path, (size_t)(name - path)), step);
+  const char *older = step_of(a, name, &step) ? newest_below(a, folder, step) : NULL;
   if (older) diag_hint(c, "--resume %s is the one before it", older);
 }
 
@@ -392,6 +392,7 @@ static const char *newest(heddle_session *s, const char *path) {
     diag(s->c, E_FILE_OPEN, (loc){0}, "cannot read '%s': No such file or directory", path);
     return NULL;
   }
+  if (!dir_readable(s->c, path)) return NULL;
   const char *found = checkpoint_newest(a, path);
   if (!found) {
     diag(s->c, E_FILE_OPEN, (loc){0}, "'%s' has no checkpoint step-NNNNNN.safetensors", path);

@@ -272,7 +272,8 @@ void file_durable(file_out *f);
 extern _Thread_local i64 base_io_fail_after;
 bool file_exists(const char *path);
 bool dir_exists(const char *path);
-bool dir_make(ctx *c, const char *path);
+bool dir_readable(ctx *c, const char *path); // its files can be listed and opened; else false and E_FILE_OPEN
+bool dir_make(ctx *c, const char *path);     // and files can be made there
 
 // ---- JSON reading (small documents: npy headers, plans' --json, test data) ----------------------------
 typedef enum { JSON_NULL, JSON_BOOL, JSON_NUM, JSON_STR, JSON_ARR, JSON_OBJ } json_kind;

@@ -266,6 +266,13 @@ bool dir_exists(const char *path) {
   return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
+bool dir_readable(ctx *c, const char *path) {
+  char buf[128];
+  if (!access(path, R_OK | X_OK)) return true;
+  diag(c, E_FILE_OPEN, (loc){0}, "cannot read '%s': %s", path, reason(errno, buf));
+  return false;
+}
+
 // Makes the missing parents too.
 bool dir_make(ctx *c, const char *path) {
   arena_mark_t m = arena_mark(c->a);
@@ -282,6 +289,7 @@ bool dir_make(ctx *c, const char *path) {
   struct stat st;
   if (!err && stat(path, &st)) err = errno;
   if (!err && !S_ISDIR(st.st_mode)) err = ENOTDIR;
+  if (!err && access(path, W_OK | X_OK)) err = errno;
   arena_release(c->a, m);
   return err ? write_failed(c, path, err) : true;
 }

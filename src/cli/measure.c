@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 // What else runs on the machine only adds, and comes and goes: each plan is run in two rounds, and its fastest counts; those
-// that are CLOSE to the fastest then, and the first by prediction, in three more.
+// that are CLOSE to the fastest so far, and the first by prediction, in three more.
 enum { STEPS = 12, ROUNDS = 5, OF_ALL = 2 };
 static const double CLOSE = 1.05;
 
@@ -94,7 +94,7 @@ bool plans_measure(cli *x, heddle_search *f, uint32_t *best) {
     fprintf(stderr, "error: %s: the folder cannot be made: %s\n", folder, strerror(errno));
     return false;
   }
-  for (uint32_t i = 0; i < ROUNDS * n && !ends_came(); i++) {
+  for (uint32_t i = 0; i < (n > 1 ? ROUNDS : OF_ALL) * n && !ends_came(); i++) {
     const uint32_t k = i % n;
     if (i >= n && !ps[k]) continue; // it has said why
     if (i >= OF_ALL * n && k && (double)ps[k] > CLOSE * (double)least_of(ps, n)) continue;

@@ -312,7 +312,7 @@ dataset *dataset_open(const prog *p, arena *a, const char *path, const dataset_o
     diag(d->c, E_FILE_OPEN, (loc){0}, "cannot read '%s': No such file or directory", path);
     return NULL;
   }
-  if (dir_exists(path) ? open_folder(d) : open_file(d)) return d;
+  if (dir_exists(path) ? dir_readable(d->c, path) && open_folder(d) : open_file(d)) return d;
   dataset_close(d);
   return NULL;
 }

@@ -115,7 +115,7 @@ static bool open_folder(named_arrays *s) {
 bool named_open(ctx *c, arena *a, const char *path, bool states, named_arrays *out) {
   *out = (named_arrays){.c = c, .a = a, .path = path, .states = states, .file = NEWN(a, safetensors, 1)};
   if (dir_exists(path)) {
-    if (open_folder(out)) return true;
+    if (dir_readable(c, path) && open_folder(out)) return true;
   } else if (ends_with(path, ".npz") ? open_npz(out) : open_safetensors(out, path))
     return true;
   named_close(out);

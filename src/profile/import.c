@@ -163,8 +163,13 @@ static bool check_machines(importing *r) {
        r->m ? "%u of %u times are not of the machine, '%s'; the first of them is of '%s'"
             : "%u of %u times are not of the machine of the first, '%s'; the first of them is of '%s'",
        r->others, r->lines, machine_wanted(r), r->other);
-  if (r->m)
+  if (r->m && strchr(r->other, ' '))
     diag_hint(r->c, "--machine '%s', as the program that measured was exported for", r->other);
+  else if (r->m)
+    diag_hint(
+        r->c,
+        "--machine %s, or the file that has it as `name`: what the program that measured was exported for",
+        r->other);
   else
     diag_hint(r->c, "a file has the times of one machine");
   return false;

@@ -267,7 +267,8 @@ static void tell_processor(ctx *c, const machine *m) {
     if (m->kind[k].cores) return;
   diag(c, W_PROCESSOR, (loc){0}, "devices of %s are no processor cores, and cores are what is measured here",
        machine_name(m));
-  diag_hint(c, "--machine '1x2 cpu-core'; for GPUs `heddle export MODEL --to profile-pytorch` and --import");
+  diag_hint(c, "`cores: 1` in the machine's file if they are, or --machine '1x2 cpu-core'; for GPUs `heddle "
+               "export MODEL --to profile-pytorch` and --import");
 }
 
 // ---- a job --------------------------------------------------------------------------------------------------
