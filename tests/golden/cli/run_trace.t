@@ -225,6 +225,9 @@ warning[W0104]: recorded was 'mlp-xs:layers=2,hidden=16' under dp=1 tp=1 pp=2 mb
 ## A plan from a file is the strategy that wrote it.
 $ m='mlp-xs:layers=2,hidden=16 --batch 8'; heddle plan $m --train --machine '1x1 cpu-core' --strategy 'dp=1 mb=2' -o two.plan >out.txt; heddle run $m --plan two.plan --steps 2 --trace same >out.txt; for n in 2 4; do heddle compare $m --strategy "dp=1 mb=$n" --machine '1x1 cpu-core' --from same 2>&1 | grep W0104; done
 warning[W0104]: recorded was 'mlp-xs:layers=2,hidden=16' under dp=1 tp=1 pp=1 mb=2, predicted is 'mlp-xs:layers=2,hidden=16' under dp=1 tp=1 pp=1 mb=4
+## Files of one name are not one model.
+$ mkdir A B; for n in 16 32; do heddle import mlp-xs:layers=2,hidden=$n --batch 8 -o $n.heddle >out.txt; done; mv 16.heddle A/m.heddle; mv 32.heddle B/m.heddle; cp A/m.heddle .; heddle run m.heddle --strategy 'dp=1 mb=2' --steps 1 --trace of >out.txt 2>&1; for n in A B; do cp $n/m.heddle m.heddle; heddle compare m.heddle --strategy 'dp=1 mb=2' --machine '1x1 cpu-core' --from of 2>&1 | grep W0104; done
+warning[W0104]: recorded was 'm.heddle' under dp=1 tp=1 pp=1 mb=2, as predicted, but with other sizes, another optimizer, or another file of that name
 ## Another way of moving collectives than is predicted; files of two runs.
 $ mkdir mpi; for k in 0 1; do sed 's/"serial":1/"serial":1,"collectives":"mpi","run":"1"/' tests/rare/run/rank$k.json >mpi/rank$k.json; done; heddle compare mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'pp=2 mb=2' --machine laptop --from mpi 2>&1 >out.txt
 $ sed -i 's/"run":"1"/"run":"2"/' mpi/rank1.json; heddle compare mlp-xs:layers=2,hidden=16 --batch 8 --strategy 'pp=2 mb=2' --machine laptop --from mpi
