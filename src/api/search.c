@@ -173,9 +173,7 @@ heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index) {
 
 // Plans were run on this computer.
 static void tell_where_run(ctx *c, const machine *m) {
-  bool cores = false;
-  for (u32 k = 0; k < m->nkinds; k++) cores |= m->kind[k].cores > 0;
-  if (!cores)
+  if (!machine_has_cores(m))
     diag(c, W_PROCESSOR, (loc){0},
          "devices of %s are no processor cores, and cores of this computer have run the plans",
          sym_str(c, m->name));

@@ -29,10 +29,10 @@ static struct {
 } blas;
 
 // The library keeps addresses for every thread that calls it, and asks again and again, for ever, where it is given none.
+// Of a thread 128 MiB, as much for malloc there, and its stack; of the library itself less than 64.
 static bool has_room(void) {
-  const size_t each = 264 << 20,
-               itself = 64 << 20, // 128 MiB, as much for malloc in that thread, and its stack
-      n = itself + (size_t)(blas.callers ? blas.callers : cpu_count()) * each;
+  const size_t each = 264 << 20, itself = 64 << 20,
+               n = itself + (size_t)(blas.callers ? blas.callers : cpu_count()) * each;
   struct rlimit all, data;
   if (getrlimit(RLIMIT_AS, &all) || getrlimit(RLIMIT_DATA, &data) ||
       (all.rlim_cur == RLIM_INFINITY && data.rlim_cur == RLIM_INFINITY))

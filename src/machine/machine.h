@@ -265,6 +265,11 @@ bool machine_one_kind(const machine *m, u32 first,
 // The first `most` of these ranks whose devices are of the kind. Returns how many there are.
 u32 machine_ranks_of_kind(const machine *m, u32 first, u32 n, u32 kind, u32 most, u32 *rank);
 // For lower bounds: the most that a product of any size reaches, 0 if there is no rate; bytes/s of memory.
+static inline bool machine_has_cores(const machine *m) { // are any of its devices processor cores?
+  for (u32 k = 0; k < m->nkinds; k++)
+    if (m->kind[k].cores) return true;
+  return false;
+}
 double machine_top_flops(const device_kind *k, dtype t);
 double machine_top_bw(const device_kind *k);
 // Where all devices and nodes are alike: ranks lie as others do so many ranks further on (devices of a node,

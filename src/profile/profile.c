@@ -263,8 +263,7 @@ static bool communications(profile_session *p) {
 
 // What is stored as times of the machine's devices is what cores take.
 static void tell_processor(ctx *c, const machine *m) {
-  for (u32 k = 0; k < m->nkinds; k++)
-    if (m->kind[k].cores) return;
+  if (machine_has_cores(m)) return;
   diag(c, W_PROCESSOR, (loc){0}, "devices of %s are no processor cores, and cores are what is measured here",
        machine_name(m));
   diag_hint(c, "`cores: 1` in the machine's file if they are, or --machine '1x2 cpu-core'; for GPUs `heddle "
