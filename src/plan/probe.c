@@ -656,6 +656,12 @@ static bool shares_copies(const main_build *mb) {
   return false;
 }
 
+// Of sums beside the last backward of a stage; 0: there are none.
+static u8 sum_stream(const probing *x) {
+  const sym name = x->mb.x->pn->sum_stream;
+  return name.i ? (u8)stream_of(x->mb.p, name).i : 0;
+}
+
 static void describe(probing *x, sim_pipeline *out) {
   main_build *mb = &x->mb;
   group *g = NEWN(x->a, group, mb->nplaces);
@@ -674,6 +680,8 @@ static void describe(probing *x, sim_pipeline *out) {
   }
   bool outside = shares_copies(mb) || gathers_microbatches(mb);
   for (u32 q = 0; q < mb->nplaces; q++) outside |= !g[q].i; // nothing lies on that place alone
+  for (u32 k = 0; k < x->nlinks && sum_stream(x); k++)      // sums wait for sends there
+    outside |= x->link[k].strm[0] == sum_stream(x) || x->link[k].strm[1] == sum_stream(x);
   drop_local_links(x);
   *out = (sim_pipeline){.nplaces = mb->nplaces,
                         .nstages = mb->nstages,
@@ -683,6 +691,7 @@ static void describe(probing *x, sim_pipeline *out) {
                         .micro = micro,
                         .apart = x->apart,
                         .outside = outside,
+                        .sums = sum_stream(x),
                         .group = g,
                         .alike = x->alike,
                         .with = x->with,
@@ -697,7 +706,9 @@ static void describe(probing *x, sim_pipeline *out) {
 }
 
 static void find_ending(probing *x, plan_probed *out) {
-  out->nending = x->find && !x->apart ? main_ending(&x->mb, x->alike, x->a, &out->ending) : 0;
+  const bool kept =
+      x->find && !x->apart && !x->mb.x->pn->sum_stream.i; // else it waits for what tasks have summed
+  out->nending = kept ? main_ending(&x->mb, x->alike, x->a, &out->ending) : 0;
   x->ending = out->nending ? x->find(x->arg, out->ending, out->nending) : NULL;
   x->mb.no_ending = x->ending != NULL;
 }
@@ -727,7 +738,7 @@ static prog *probe(planner *pl, const plan *pn, cost_model *k, probing x, const 
       find_ending(&x, out);
       for (u32 i = 0; i < mb->nstages; i++)
         mb->active[i] = x.ending ? x.like[i] == i : x.alike[mb->stage[i].place] == mb->stage[i].place;
-      ok = main_params(mb) && write_out(&x) && (!few || x.ending || updated_alike(&x));
+      ok = main_params(mb) && main_sums(mb) && write_out(&x) && (!few || x.ending || updated_alike(&x));
     }
     if (ok) describe(&x, &out->pipeline);
     if (ok && few) describe_layers(&x, &out->pipeline);
@@ -744,7 +755,8 @@ prog *plan_probe_tasks(planner *pl, const plan *pn, cost_model *k, arena *a, boo
   const bool measured = k && cost_model_machine(k)->profile; // prices depend on the plan
   const probing x = {.a = a, .find = measured ? NULL : find, .arg = arg};
   prog *p = NULL;
-  if (!all_layers && !plan_lies_wide(pn) && plan_fewer_layers(pl, pn, tmp, &few)) {
+  // Of a layer that stands for others what comes after the tasks would wait for one sum.
+  if (!all_layers && !pn->sum_stream.i && !plan_lies_wide(pn) && plan_fewer_layers(pl, pn, tmp, &few)) {
     p = probe(few.pl, few.pn, k, x, &few, out);
     if (!p) diag_truncate(pl->src->c, before); // the whole says it with its own names
   }

@@ -215,7 +215,9 @@ bool plan_lies_wide(const plan *pn) {
 }
 
 bool plan_has_probe(const plan *pn) {
-  return !pn->nstorage[STORAGE_SERVER] && !plan_update_group(pn) && !pn->offload && !pn->sum_stream.i;
+  const bool one_by_one = pn->nreplicas <= 1 && pn->nmeshes <= 1 && !plan_lies_wide(pn);
+  return !pn->nstorage[STORAGE_SERVER] && !plan_update_group(pn) && !pn->offload &&
+         (!pn->sum_stream.i || one_by_one);
 }
 
 bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count, const sim_order **out) {

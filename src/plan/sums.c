@@ -142,7 +142,7 @@ bool main_sums(main_build *mb) {
   if (!mb->x->pn->sum_stream.i) return true;
   for (u32 i = 0; i < mb->nstages; i++) {
     stage_build *s = &mb->stage[i];
-    if (!s->gp || !s->gp->nacc) continue;
+    if (!s->gp || !s->gp->nacc || (mb->active && !mb->active[i])) continue;
     const func f = s->gp->wgt.i ? s->wgt.dst : s->bwd.dst;
     layout *to = NEWN(mb->x->a, layout, s->gp->nacc);
     if (!find_layouts(mb, s, to)) continue;

@@ -286,7 +286,7 @@ static bool make_stages(worker *w, const plan *pn, bool all_layers, const sim_op
 // Of the latest plan. NULL and diagnostics: it is impossible. NULL and *busy above what is kept: it is too slow.
 static known_stages *stages_of(const search *s, worker *w, const plan *pn, i64 *busy) {
   // A file says where stages lie, too. With numbers: what `auto` stands for depends on the order
-  strategy of = strategy_of_stages(search_resolved(w));
+  strategy of = search_set(search_resolved(w));
   bool found;
   known_stages *x = stages_slot(s, w->stages, &of, stages_form(pn), &found);
   x->used = ++w->stages->now;
@@ -303,7 +303,7 @@ static known_stages *stages_of(const search *s, worker *w, const plan *pn, i64 *
   as.send_stream = sym_of(w->c, "pp"), as.send_channels = 4;
   x->tasks = words_of(plan_tasks, x->a, &as);
   w->stages->states = words_of(plan_states, x->a, &as);
-  if (pn->made.row && !so.busiest_ps)
+  if (pn->made.row && !so.busiest_ps && !pn->sum_stream.i)
     take_tasks(w->stages, x); // a file may split the backwards of some stages
   for (u32 all = 0; all < 2 && made && !x->st; all++) {
     if (all && !x->about.pipeline.nspans) break; // it had all layers

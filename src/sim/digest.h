@@ -27,6 +27,8 @@ typedef struct {
   bool *came; // by slot: it is of a value that comes over a link in the microbatch that stands for all
   i64 *x, *frame;
   stage_ends *ends;  // NULL: none of their own
+  bool *summing;     // by slot: it is a clock of the stream of sums; NULL: not asked yet
+  bool last;         // tasks of the last microbatch are looked at
   const u8 *arrived; // ... by slot: what comes before the tasks leaves it
   u32 *writer;       // ... by slot: the task's piece + 1 that writes it
   VEC(stage_other) other;
@@ -42,8 +44,14 @@ typedef struct {
 
 static inline void port_put(ports *p, u32 slot) { p->slot[p->n] = slot, p->also[p->n++] = 0; }
 
-// The microbatch, of those in the probe, that stands for all: the second, if there is one.
-static inline u32 digest_turn(const digest *d, u32 stage) { return sim_micro(d->pl, stage) > 1; }
+static inline u32 digest_last(const digest *d, u32 stage) {
+  return MIN(sim_micro(d->pl, stage), (u32)PROBE_MICRO) - 1;
+}
+// The microbatch, of those in the probe, that stands for all: the second, if there is one and it is not the last one whose
+// task is another.
+static inline u32 digest_turn(const digest *d, u32 stage) {
+  return d->last ? digest_last(d, stage) : sim_micro(d->pl, stage) > (d->pl->sums ? 2 : 1);
+}
 typedef struct {
   u32 slot, node, mark; // mark: of the piece that made it; node: that waits
 } made_before;
@@ -63,6 +71,15 @@ bool digest_reads(digest *d, u32 n0, u32 n1, u32 mark, late_reads *late);
 static inline const u32 *digest_coming(const digest *d, u32 link, bool back) {
   return d->comes[back][digest_turn(d, d->pl->link[link].from)] + (size_t)link * d->W;
 }
+// What comes over links in the microbatch that stands for all is noted in d->came.
+void digest_coming_now(digest *d);
+// Ports of a task of the microbatch that stands for all: clocks, values, then behind what comes what its I leaves for it,
+// of which these are the values. also: clocks that it may occupy besides, NULL: none. False: it is not known by its stage.
+bool digest_task(digest *d, const sim_piece *p, const ports *also, ports *in, ports *out, u32 *nin, u32 *nout,
+                 ports *carried);
+void digest_add_ports(ports *p, const ports *more);
+// How much later each output is than each input: [out * in->n + in], STAGE_NEVER where it does not matter.
+i64 *digest_matrix(digest *d, u32 n0, u32 n1, const ports *in, const ports *out);
 // Clocks of its place, then values that come to the piece and leave it.
 void digest_ports(const digest *d, const sim_piece *p, ports *in, ports *out, u32 *nin, u32 *nout);
 // How long the nodes keep compute streams of n places from `at` on busy, and with communication: [place * C + class].
@@ -78,6 +95,15 @@ bool wide_send(digest *d, const sim_piece *p);
 void digest_compose(digest *d); // compose.c: whole backwards out of their two parts
 // stage_bytes.c: False: equal layers do not take equal bytes, or who frees a buffer depends on an order that no line tells.
 bool digest_bytes(digest *d);
+
+// part.c: nodes [n0, n1) of an event graph as one of their own, in `a`, without ports. now: by slot of c, 0 before: its number
+// there; 0: none of them uses it.
+const sim_graph *sim_graph_part(arena *a, arena *tmp, const sim_graph *c, u32 n0, u32 n1, u32 *now);
+
+// ---- sums.c: tasks that sum gradients ----------------------------------------------------------------
+bool sums_is(const digest *d, const sim_piece *p); // is it one?
+bool sums_close(digest *d,
+                const sim_piece *after); // once all other tasks are known. False: they cannot be known
 
 // ---- ends.c -------------------------------------------------------------------------------------------------
 // The event graph of a probe whose places are apart; NULL and diagnostics: its times do not fit.

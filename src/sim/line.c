@@ -29,6 +29,9 @@ typedef struct {
   u32 *carried_begin, *carried; // per (stage, microbatch): the first of its slots; those
   VEC(u32) spare[2];            // of one slot, of as many as there are places
   u32 *other, *next; // per type: the first of st->others that is of it, + 1; the next of its type, + 1
+  u32 *last_sum;     // per stage: the step that sums its gradients + 1; 0: none does
+  u32 *nsums;        // per stage: tasks so far that make gradients
+  bool odd;          // what a whole backward does to memory is not known
   u32 *ran;          // per kind and stage: tasks so far. Where places are apart the last one, whatever its
                      // microbatch, gives back what was sent before the tasks
   u32 most;          // microbatches that a replica has
@@ -100,7 +103,7 @@ static void note_all(compiler *x, u32 at, u32 does) {
     note(x, x->st->others[k - 1].place, line_other_type(x->pl, k - 1));
 }
 
-// ends: STAGE_BEGINS, STAGE_ENDS, which only the line of stages with ends of their own needs to know.
+// ends: STAGE_BEGINS, STAGE_ENDS, which only the line of stages with ends of their own needs to know, and STAGE_SUMS.
 static void put_many(compiler *x, sim_op *op, const u32 *in, u32 nin, const u32 *out, u32 nout, u32 ends) {
   const u32 n = x->pl->nstages;
   op->kind = x->pl->wide && x->pl->wide[op->what % n] ? OP_TASK_WIDE : ends ? OP_TASK_END : OP_TASK_MANY;
@@ -125,7 +128,8 @@ static u32 pair_with(compiler *x, u32 place, u32 what) {
   return x->pair.n - 1;
 }
 
-static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb, u32 ends) {
+// whole: of a stage that has backwards in two parts as well.
+static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb, u32 ends, bool whole) {
   const sim_pipeline *pl = x->pl;
   const bool back = kind == TASK_B || kind == TASK_I;
   const link_lists *from = &x->from[back], *to = &x->to[back];
@@ -159,7 +163,13 @@ static void put_task(compiler *x, u32 stage, task_kind kind, u32 mb, u32 ends) {
   if (nout == 1) x->maker.v[out[0]] = x->op.n;
   if (nin > 1 || nout > 1 || ends || (pl->wide && pl->wide[stage]))
     x->maker.v[op->out] = 0, put_many(x, op, in, nin, out, nout, ends);
-  const u32 turn = stage_turn(x->st->ends ? x->ran[op->what]++ : mb, x->micro[stage]);
+  u32 turn = stage_turn(x->st->ends ? x->ran[op->what]++ : mb, x->micro[stage]);
+  if (x->last_sum && (kind == TASK_B || kind == TASK_W) &&
+      x->last_sum[stage]) { // the last one is another, whatever its microbatch
+    const u32 in_order = stage_turn(x->nsums[stage]++, x->micro[stage]);
+    x->odd |= whole && in_order != turn;
+    turn = in_order;
+  }
   note_all(x, op->place, line_task_type(pl, op->what, turn));
 }
 
@@ -315,6 +325,28 @@ static const u8 *find_ends(const compiler *x, const sim_order *order, u32 n) {
   return ends;
 }
 
+static bool makes_gradients(const sim_order *o) { // the I of a whole backward stands for all of it
+  return o->whole ? o->task == TASK_I : o->task == TASK_B || o->task == TASK_W;
+}
+
+// By stage the step, + 1, that sums its gradients: the last one that makes some.
+static void find_sums(compiler *x, const sim_order *order, u32 n) {
+  const stage_beside *b = x->st->beside;
+  const u32 ns = x->pl->nstages;
+  bool *sums = ZNEWN(x->a, bool, ns + 1);
+  if (!b) return;
+  x->last_sum = ZNEWN(x->tmp, u32, ns + 1), x->nsums = ZNEWN(x->tmp, u32, ns + 1);
+  for (u32 i = 0; i < ns; i++) sums[i] = b->sums[0][b->own[i]].a;
+  x->l->sums = sums;
+  for (u32 k = 0; k < n; k++)
+    if (!order[k].send && sums[order[k].stage] && makes_gradients(&order[k]))
+      x->last_sum[order[k].stage] = k + 1;
+}
+
+static u32 sums_at(const compiler *x, u32 stage, u32 step) {
+  return x->last_sum && x->last_sum[stage] == step + 1 ? STAGE_SUMS : 0;
+}
+
 // By stage whose next one is on the same place: what of it is early, as sim_line says.
 static const u8 *find_early(const compiler *x, const sim_order *order, u32 n, const u32 *first) {
   const sim_pipeline *pl = x->pl;
@@ -365,15 +397,16 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
     arena_free(tmp);
     return NULL;
   }
+  find_sums(&x, order, n);
   for (u32 k = 0; k < n; k++) {
     sim_order o = order[k];
     o.mb -= first[o.stage]; // of its replica
     if (o.send)
       put_sends(&x, &o);
     else if (!o.whole)
-      put_task(&x, o.stage, (task_kind)o.task, o.mb, ends ? ends[k] : 0);
+      put_task(&x, o.stage, (task_kind)o.task, o.mb, ends ? ends[k] : sums_at(&x, o.stage, k), false);
     else if (o.task == TASK_I)
-      put_task(&x, o.stage, TASK_B, o.mb, 0); // with the W that follows
+      put_task(&x, o.stage, TASK_B, o.mb, sums_at(&x, o.stage, k), true); // with the W that follows
   }
   for (u32 q = 0; q < pl->nplaces; q++) compress(&x, q);
   count_types(&x);
@@ -390,21 +423,23 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   if (pl->wide) x.l->wide = arena_dup(a, pl->wide, pl->nstages * sizeof *pl->wide);
   x.l->link = arena_dup(a, pl->link, pl->nlinks * sizeof *pl->link);
   arena_free(tmp);
-  return x.l;
+  return x.odd ? NULL : x.l;
 }
 
 bool sim_line_fits(const sim_line *l, const sim_stages *st) {
   const sim_pipeline *pl = &st->pl;
   if (l->nreplicas != pl->nreplicas || l->nplaces != pl->nplaces || l->nstages != pl->nstages ||
       l->nlinks != pl->nlinks || l->ends != (st->ends != NULL) || l->nothers != st->nothers ||
-      memcmp(l->micro, pl->micro, pl->nreplicas * sizeof *pl->micro) != 0 ||
+      !l->sums != !st->beside || memcmp(l->micro, pl->micro, pl->nreplicas * sizeof *pl->micro) != 0 ||
       memcmp(l->place, pl->place, pl->nstages * sizeof *pl->place) != 0 || !l->wide != !pl->wide ||
       (l->wide && memcmp(l->wide, pl->wide, pl->nstages * sizeof *pl->wide) != 0))
     return false;
   for (u32 k = 0; k < l->nothers; k++)
     if (l->others[k].type != st->others[k].type || l->others[k].place != st->others[k].place) return false;
   for (u32 i = 0; i < pl->nstages; i++)
-    if (l->carried[i] != st->carried[pl->like[i]]) return false;
+    if (l->carried[i] != st->carried[pl->like[i]] ||
+        (l->sums && l->sums[i] != !!st->beside->sums[0][st->beside->own[i]].a))
+      return false;
   for (u32 k = 0; k < pl->nlinks; k++) {
     const sim_link *x = &l->link[k], *y = &pl->link[k];
     if (x->from != y->from || x->to != y->to || x->back != y->back || !x->strm[0] != !y->strm[0] ||

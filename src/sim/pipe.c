@@ -120,7 +120,7 @@ static void run_many(pipe *p, const sim_op *o) {
   for (u32 k = 1; k <= *out; k++) memcpy(p->value + (size_t)out[k] * C, y + k * C, C * sizeof *y);
 }
 
-// The first task of its kind of its stage, or the last one.
+// The first task of its kind of its stage, or the last one; one that sums gradients.
 static void run_end(pipe *p, const sim_op *o) {
   const u32 C = p->C, n = p->st->pl.nstages, *in = p->l->many + o->in, *out = in + 1 + *in,
             ends = out[1 + *out];
@@ -138,6 +138,7 @@ static void run_end(pipe *p, const sim_op *o) {
     for (u32 j = 0; ends & STAGE_BEGINS && j < t->nwaits; j++)
       *to = MAX(*to, p->slot[t->wait[j]] + t->leave_waits[k * t->nwaits + j]);
   }
+  if (ends & STAGE_SUMS) sums_run_task(p, o->what / n, o->what % n, x);
   memcpy(p->clock + o->place * C, y, C * sizeof *y);
   for (u32 k = 1; k <= *out; k++) memcpy(p->value + (size_t)out[k] * C, y + k * C, C * sizeof *y);
 }
@@ -276,6 +277,10 @@ static void run_after(pipe *p, arena *tmp) {
     run_ends_after(p);
     return;
   }
+  if (st->beside) {
+    sums_run_after(p);
+    return;
+  }
   const u32 C = p->C, n = st->nreps * C;
   i64 *x = NEWN(tmp, i64, n), *y = NEWN(tmp, i64, n);
   const i64 *was = arena_dup(tmp, p->clock, st->pl.nplaces * C * sizeof *was);
@@ -317,6 +322,7 @@ static void begin(pipe *p, const sim_stages *st, const sim_totals *totals, arena
   *p = (pipe){.st = st, .l = l, .C = st->nclass};
   p->clock = ZNEWN(tmp, i64, state_of(st)), p->channel = p->clock + cells;
   if (st->ends) open_ends(p, tmp);
+  if (st->beside) sums_open(p, tmp);
   p->wide = NEWN(tmp, i64, wide_room(st) + 1);
   p->cur = ZNEWN(tmp, i64, cells), p->peak = ZNEWN(tmp, i64, cells);
   p->busy = ZNEWN(tmp, i64, cells), p->comm = ZNEWN(tmp, i64, cells);
@@ -338,7 +344,7 @@ static void run_alone(pipe *p, arena *tmp) {
 // Is all that the line runs of the kind that lanes know?
 static bool fits_lane(const pipe *p) {
   const sim_pipeline *pl = &p->st->pl;
-  if (p->C > SIMPLE_CLASSES || pl->wide || p->st->ends) return false;
+  if (p->C > SIMPLE_CLASSES || pl->wide || p->st->ends || p->st->beside) return false;
   for (u32 w = 0; w < TASK_KINDS * pl->nstages; w++)
     if (MAX(p->task[w]->nin, p->task[w]->nout) > LANE_VALUES) return false;
   for (u32 w = 0; w < 2 * pl->nlinks; w++) {

@@ -38,6 +38,8 @@ typedef struct {
   // Of stages with ends of their own: slots of these, late parameters as the step before has left them, and by task
   // when what the first of its kind waits for lets it leave every output
   i64 *slot, *frame, *late, **waited;
+  i64 *sum; // of stages with tasks that sum: when each sum has ended, from sum_at[stage] on
+  u32 *sum_at;
   i64 *cur, *peak, *busy, *comm; // [place * C + class]
   i64 *wide;                     // room for one map of a stage on several places
 } pipe;
@@ -58,6 +60,11 @@ void wide_run_send(pipe *p, const stage_wide *x, u32 strm,
                    u32 slot); // strm 0: it occupies the compute stream
 // A task, so many times: [place * C + class]. comm may be NULL.
 void wide_add_busy(const sim_stages *st, u32 what, i64 times, i64 *busy, i64 *comm);
+
+// sums.c, where st->beside. A task that sums, besides what all tasks do: of the stage, whose clocks and values were x.
+void sums_open(pipe *p, arena *tmp);
+void sums_run_task(pipe *p, u32 kind, u32 stage, const i64 *x);
+void sums_run_after(pipe *p);
 
 // Runs the line for n pipes at once: of as many rank classes, SIMPLE_CLASSES at most, with the same line and
 // streams, LANE_VALUES at most into and out of every task, and all sends simple. Clocks and channels go on from

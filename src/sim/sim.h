@@ -363,6 +363,7 @@ typedef struct {
   // Of what is sent there something is read by several replicas, so the order says which task frees it; or something is
   // sent for every microbatch: no stage tells.
   bool outside;
+  u8 sums;            // stream on which the last tasks of stages sum their gradients; 0: none does
   const group *group; // of every place; of one size unless apart
   const u16 *alike;   // of every place: the place in the probe that stands for it
   const u16 *with;    // of every place: that it sums gradients with when all tasks have run; itself: none

@@ -115,8 +115,12 @@ static void find_values(digest *d) {
     }
     d->leaves[pass][m] = leaves, d->comes[pass][m] = comes, d->after[pass][m] = after;
   }
+  digest_coming_now(d);
+}
+
+void digest_coming_now(digest *d) {
   d->came = ZNEWN(d->s->tmp, bool, d->c->nslot + 1);
-  for (u32 k = 0; k < pl->nlinks; k++)
+  for (u32 k = 0; k < d->pl->nlinks; k++)
     for (u32 c = 0; c < d->W; c++)
       d->came[digest_coming(d, k, false)[c]] = d->came[digest_coming(d, k, true)[c]] = true;
 }
@@ -205,7 +209,7 @@ static void clocks_of(const digest *d, u32 at, ports *p) {
   for (u32 c = 0; c < d->C; c++) port_put(p, digest_clock(d, at, c, 0));
 }
 
-static i64 *matrix(digest *d, u32 n0, u32 n1, const ports *in, const ports *out) {
+i64 *digest_matrix(digest *d, u32 n0, u32 n1, const ports *in, const ports *out) {
   i64 *a = NEWN(d->a, i64, in->n * out->n + 1);
   for (u32 k = 0; k < in->n * out->n; k++) a[k] = STAGE_NEVER;
   for (u32 i = 0; i < in->n; i++)
@@ -318,7 +322,7 @@ static bool carry(digest *d, const sim_piece *p, const late_reads *late, const p
   return true;
 }
 
-static void add_ports(ports *p, const ports *more) {
+void digest_add_ports(ports *p, const ports *more) {
   memcpy(p->slot + p->n, more->slot, more->n * sizeof *more->slot);
   memset(p->also + p->n, 0, more->n * sizeof *more->also);
   p->n += more->n;
@@ -332,31 +336,39 @@ static bool leave_for_weights(digest *d, const sim_piece *w, const ports *carrie
   while (p->kind != PIECE_TASK || p->task != TASK_I || p->stage != w->stage || p->mb != w->mb) p--;
   digest_ports(d, p, &in, &out, &t->nin, &t->nout);
   if (t->nout + carried->n / d->C > VALUES_MAX) return false;
-  add_ports(&out, carried);
+  digest_add_ports(&out, carried);
   t->nout += carried->n / d->C;
   ((u32 *)d->st->carried)[w->stage] = carried->n / d->C;
-  t->a = matrix(d, d->s->node_of[p->first], d->s->node_of[p->end], &in, &out);
+  t->a = digest_matrix(d, d->s->node_of[p->first], d->s->node_of[p->end], &in, &out);
   return !d->ends || ends_waits(d, p, t, &in, &out);
+}
+
+bool digest_task(digest *d, const sim_piece *p, const ports *also, ports *in, ports *out, u32 *nin, u32 *nout,
+                 ports *carried) {
+  const u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], mark = (u32)(p - d->pl->piece) + 1;
+  const bool later = p->kind == PIECE_TASK && p->task != TASK_F;
+  late_reads late = {0};
+  ports clocks;
+  carried->n = 0;
+  clocks_of(d, d->pl->place[p->stage], &clocks);
+  digest_ports(d, p, in, out, nin, nout);
+  if (*nin > VALUES_MAX || *nout > VALUES_MAX) return false;
+  note_ports(d, in);
+  for (u32 k = 0; also && k < also->n; k++) d->port[also->slot[k]] = d->nport;
+  if (!digest_reads(d, n0, n1, mark, later ? &late : NULL)) return false;
+  if (!carry(d, p, &late, &clocks, carried)) return false;
+  digest_add_ports(in, carried);
+  *nin += carried->n / d->C;
+  return true;
 }
 
 static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
   u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end], on = d->pl->place[p->stage];
-  const u32 mark = (u32)(p - d->pl->piece) + 1;
-  const bool later = p->kind == PIECE_TASK && p->task != TASK_F;
-  late_reads late = {0};
-  ports in, out, clocks, carried;
-  carried.n = 0;
+  ports in, out, carried;
   d->wait.n = 0;
-  clocks_of(d, on, &clocks);
-  digest_ports(d, p, &in, &out, &t->nin, &t->nout);
-  if (t->nin > VALUES_MAX || t->nout > VALUES_MAX) return false;
-  note_ports(d, &in);
-  if (!digest_reads(d, n0, n1, mark, later ? &late : NULL)) return false;
-  if (!carry(d, p, &late, &clocks, &carried)) return false;
+  if (!digest_task(d, p, NULL, &in, &out, &t->nin, &t->nout, &carried)) return false;
   if (carried.n && !leave_for_weights(d, p, &carried)) return false;
-  add_ports(&in, &carried);
-  t->nin += carried.n / d->C;
-  t->a = matrix(d, n0, n1, &in, &out);
+  t->a = digest_matrix(d, n0, n1, &in, &out);
   if (d->ends) {
     t->nwaits = d->wait.n, t->wait = arena_dup(d->s->a, d->wait.v, d->wait.n * sizeof *t->wait);
     if (!ends_waits(d, p, t, &in, &out)) return false;
@@ -405,7 +417,7 @@ static bool map_after(digest *d, u32 n0, u32 n1, const sim_piece *p) {
   }
   note_ports(d, &all);
   if (!digest_reads(d, n0, n1, (u32)(p - d->pl->piece) + 1, NULL)) return false;
-  i64 *a = matrix(d, n0, n1, &all, &all);
+  i64 *a = digest_matrix(d, n0, n1, &all, &all);
   for (u32 k = 0; k < n; k++)
     if (!all.slot[k]) a[k * n + k] = 0;
   for (u32 q = 0; q < d->pl->nplaces; q++) { // who stands for others has nothing to do with anybody else
@@ -423,7 +435,7 @@ static bool map_after(digest *d, u32 n0, u32 n1, const sim_piece *p) {
 static bool after_of(digest *d, const sim_piece *p) {
   sim_stages *st = d->st;
   const u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
-  if (d->ends ? !ends_close(d) : !map_after(d, n0, n1, p)) return false;
+  if (d->ends ? !ends_close(d) : d->pl->sums ? !sums_close(d, p) : !map_after(d, n0, n1, p)) return false;
   for (u32 k = p->first; k < p->end; k++) st->after_sends |= d->s->main->body.v[k].op == OP_send;
   stage_task *tail = ZNEWN(d->a, stage_task, st->nreps);
   for (u32 r = 0; r < st->nreps; r++) {
@@ -478,7 +490,8 @@ static bool find_pieces(digest *d) {
     bool ok = true;
     if (p->kind == PIECE_TASK && p->mb != digest_turn(d, p->stage)) continue;
     if (p->kind == PIECE_SEND && p->mb != digest_turn(d, pl->link[p->link].from)) continue;
-    if (p->kind == PIECE_BEFORE && d->ends) continue; // as it is
+    if (p->kind == PIECE_BEFORE && d->ends) continue;     // as it is
+    if (p->kind == PIECE_TASK && sums_is(d, p)) continue; // once the others are known
     if (p->kind == PIECE_BEFORE)
       ok = task_of(d, p, &before[p->stage]);
     else if (p->kind == PIECE_TASK && digest_wide(d, p->stage))
@@ -598,6 +611,12 @@ const sim_stages *sim_stages_sending(arena *a, const sim_stages *st, u32 n, u8 *
     stage_ends *ends = arena_dup(a, st->ends, sizeof *ends);
     ends->strm = x->nstreams++;
     x->ends = ends;
+  }
+  if (st->beside) { // likewise
+    stage_beside *beside = n ? arena_dup(a, st->beside, sizeof *beside)
+                             : sums_without_values(a, st->beside, st->pl.nstages, st->nclass);
+    beside->strm = x->nstreams++;
+    x->beside = beside;
   }
   if (n) return x;
   for (u32 k = 0; k < TASK_KINDS; k++) x->task[k] = clocks_only(a, st->task[k], st->pl.nstages, st->nclass);

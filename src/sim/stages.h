@@ -68,6 +68,27 @@ typedef struct {
   stage_task *begin;         // by place: bytes[0], busy, comm of what comes before
 } stage_ends;
 
+// The last task of a stage that makes gradients, where it sums them on a stream of their own: what it does to the clocks of
+// that stream, and slots that it leaves for what comes after the tasks, from what the task has and these clocks.
+enum { STAGE_SUMS = 4 };
+typedef struct {
+  u32 n, nin;      // slots; inputs: those of the task, then the stream's clocks
+  const u32 *slot; // of stage_beside.of
+  const i64 *a;    // [out * nin + in]: the stream's clocks, then slots. NULL: the stage has no such task
+} stage_sums;
+
+// Places with such tasks. What comes after the tasks waits for every sum, so it is run as it stands in the probe's event
+// graph: a place that stands for others once for each of them (sums.c).
+typedef struct {
+  u32 strm;
+  const stage_sums *
+      sums[2]; // per stage of a place that stands for others; [1]: of a whole backward where it has two parts
+  const u32 *own; // per stage: the one of its place's that is in its stead
+  const sim_graph *of;
+  const u32 *clock;            // [(rep number * 2 + other stream) * C + class]: slots; 0: none
+  const u32 *begin, (*run)[2]; // per rep number: run[begin[r]..begin[r + 1]) are its nodes, from, to
+} stage_beside;
+
 // Bytes of a task on another place than its own: what it gives back of what both have a part, and what a stage on
 // several places does there. Of a send from or to such a stage: on every place.
 typedef struct {
@@ -89,17 +110,18 @@ typedef struct {
 struct sim_stages {
   sim_pipeline pl;
   u32 nclass, nstreams;
-  const stage_ends *ends;   // NULL: `before` and `after` say it
-  const u32 *weight;        // [place * C + class]: ranks
-  const u32 *micro;         // by place: microbatches
-  u32 nmembers;             // ranks of a place
-  const u32 *member_class;  // of each of them
-  const stage_left *left;   // beside pl.left
-  u32 nranks;               // of the program
-  u32 nreps, *rep, *rep_no; // places that stand for others; number of every place's one in them
-  const i64 *start;         // [rep number * C + class]: bytes of parameters
-  const i64 *usable;        // ... likewise: of the device
-  const stage_task *before; // per stage of the probe
+  const stage_ends *ends;     // NULL: `before` and `after` say it
+  const stage_beside *beside; // NULL: no task sums; else `after` says nothing
+  const u32 *weight;          // [place * C + class]: ranks
+  const u32 *micro;           // by place: microbatches
+  u32 nmembers;               // ranks of a place
+  const u32 *member_class;    // of each of them
+  const stage_left *left;     // beside pl.left
+  u32 nranks;                 // of the program
+  u32 nreps, *rep, *rep_no;   // places that stand for others; number of every place's one in them
+  const i64 *start;           // [rep number * C + class]: bytes of parameters
+  const i64 *usable;          // ... likewise: of the device
+  const stage_task *before;   // per stage of the probe
   // By kind, per stage of the probe; B where there are I and W: both at once (not where places are apart).
   const stage_task *task[TASK_KINDS];
   u32 nothers;
@@ -115,6 +137,9 @@ struct sim_stages {
       *after_bytes; // [number * nreps + rep number]: of what comes after, one stretch after the other
   bool after_sends; // what comes after all tasks sends
 };
+
+// The same with all sends on the compute stream. In `a`, and with parts of b.
+stage_beside *sums_without_values(arena *a, const stage_beside *b, u32 nstages, u32 C);
 
 // ---- what comes after all tasks (ending.c) -----------------------------------------------------------------
 struct sim_ending {
@@ -136,7 +161,7 @@ typedef struct {   // 20 bytes: most of what a search reads
   // TASK: what of the send + 1 that takes its value at once, 0: there is none; the task that takes it then, by what;
   // which pair it is of the task before it on its place and itself
   u16 send, next, pair;
-  // Slots; MANY, END, WIDE: in: from there on in `many` n, n slots, m, m slots, STAGE_BEGINS and STAGE_ENDS. Of a send: in:
+  // Slots; MANY, END, WIDE: in: from there on in `many` n, n slots, m, m slots, STAGE_BEGINS, STAGE_ENDS and STAGE_SUMS. Of a send: in:
   // its slot
   u32 in, out;
 } sim_op;
@@ -163,7 +188,8 @@ struct sim_line {
   sim_word *word;   // per place: what it does to its memory
   const u32 *count; // per type
   u32 nreplicas, nplaces, nstages, nlinks;
-  bool ends; // of stages with ends of their own
+  bool ends;        // of stages with ends of their own
+  const bool *sums; // per stage: its last task sums; NULL: none does
   u32 nothers;
   const stage_other *others;
   const u32 *micro;

@@ -6,7 +6,7 @@
 #include "test.h"
 #include <stdlib.h>
 
-static u32 known, whole, shorter, bytes_differ, many_classes, sent[3];
+static u32 known, whole, summed, sums_whole, shorter, bytes_differ, many_classes, sent[3];
 static bool sends_elsewhere(plans_model *m, const plan *pn, cost_model *k, const sim_order *order, u32 n,
                             arena *a);
 
@@ -34,7 +34,7 @@ static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time,
     if (st) REQUIRE(plan_line(c, a, pn, &about.graph, &n, &order));
     const sim_line *l = st ? sim_line_new(a, st, order, n) : NULL;
     if (!l) {
-      whole++;
+      whole++, sums_whole += pn->sum_stream.i != 0;
       ok = diag_errors(c) == errors;
     } else if (sim_run(c, a, d, k, &so, &r)) {
       sim_pipe_result p;
@@ -42,6 +42,7 @@ static bool compare(plans_model *m, const plan *pn, cost_model *k, bool by_time,
       sim_pipe_result lanes[2]; // the same in vectors
       const sim_stages *both[2] = {st, st};
       sim_pipes(2, both, a, l, NULL, lanes);
+      summed += pn->sum_stream.i != 0;
       many_classes += sim_stages_classes(st) > 2;
       bytes_differ += p.peak_bytes != r.peak_bytes;
       ok = !memcmp(&lanes[0], &p, sizeof p) && !memcmp(&lanes[1], &p, sizeof p) &&
@@ -149,9 +150,11 @@ static void check_model(u32 index, maker *make, u32 plans, bool text) {
     arena *a = arena_new();
     const plan *pn = make(&m, &rng, a);
     diag_clear(m.c);
-    if (pn && (pn->offload || pn->sum_stream.i)) { // it is simulated whole
+    if (pn && (pn->offload || (pn->sum_stream.i && !plan_has_probe(pn)))) { // it is simulated whole
       plan *own = arena_dup(a, pn, sizeof *pn);
-      own->offload = own->prefetch = 0, own->host_update = false, own->sum_stream = (sym){0}, pn = own;
+      own->offload = own->prefetch = 0, own->host_update = false;
+      if (!plan_has_probe(own)) own->sum_stream = (sym){0};
+      pn = own;
     }
     const plan *made = pn;
     if (pn && text) pn = through_text(&m, pn, a);
@@ -174,8 +177,10 @@ TEST(pipe_is_the_program_written_out) {
   known = whole = 0;
   memset(sent, 0, sizeof sent);
   for (u32 i = 0; i < plans_count(); i++) check_model(i, plans_hybrid, plans_of(90), false);
-  printf("  %u pipelines by stages, %u whole; %u, %u and %u with sends on other streams\n", known, whole,
-         sent[0], sent[1], sent[2]);
+  printf("  %u pipelines by stages, %u whole; %u, %u and %u with sends on other streams; %u with sums "
+         "beside, %u "
+         "whole\n",
+         known, whole, sent[0], sent[1], sent[2], summed, sums_whole);
   CHECK(!test_all_cases() || (known > 100 && sent[0] > 20 && sent[1] > 20 && sent[2] > 20));
 }
 
@@ -225,6 +230,29 @@ static void check_plan_as(const char *model, i64 batch, const char *on, const ch
 }
 static void check_plan(const char *model, i64 batch, const char *on, const char *line) {
   check_plan_as(model, batch, on, line, 1);
+}
+
+// The same of a plan that may be impossible, or not known by its stages. True: there is one.
+static bool try_plan(const char *model, i64 batch, const char *on, const char *line) {
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  prog *src = front_load(c, model, &(front_opts){.batch = batch, .seq = 64, .loss = true});
+  if (src && !pass_loss(src)) diag_clear(c); // it has one
+  cost_model *k = cost_model_new(c, a, machine_load(c, a, on), NULL);
+  strategy_set set;
+  hybrid_opts h = {.train = true, .optim = optim_default(OPTIM_ADAM)};
+  const bool one = src && k && strategy_parse(c, a, line, &set) && strategy_one(c, &set, &h.s);
+  plans_model m = {.name = model, .c = c, .a = a, .src = src, .pl = planner_new(src)};
+  const plan *pn = one ? policy_hybrid(m.pl, a, &h) : NULL;
+  if (!pn && getenv("SHOW")) printf("  %s, %s: %s\n", model, line, diag_render(c, a));
+  diag_clear(c);
+  const u32 before = whole;
+  if (pn) CHECK_MSG(compare(&m, pn, k, false, true, a), "%s, %s: %s", model, line, diag_render(c, a));
+  if (whole > before && getenv("SHOW")) printf("  whole: %s, %s\n", model, line);
+  planner_free(m.pl);
+  prog_free(src);
+  ctx_free(c);
+  return pn != NULL;
 }
 
 TEST(pipe_of_odd_models) {
@@ -294,6 +322,45 @@ TEST(pipe_of_a_v) {
         check_plan(all[i].model, 96, all[i].on, line);
       }
   }
+}
+
+// The last backward of a stage sums its gradients beside itself: every schedule of one pipeline, fewer microbatches than
+// a probe has, tied weights, which the update sums, weights of which a rank has a piece.
+TEST(pipe_of_sums_beside) {
+  static const struct {
+    const char *model, *on;
+  } all[] = {
+      {"gpt2:layers=16,hidden=64,heads=4,vocab=96", "2x8 v100 ib=100Gb/s"},
+      {"llama2-7b:layers=16,hidden=48,heads=8,kv_heads=4,head_dim=6,ffn=96,vocab=64", "4x4 a100 ib=25Gb/s"},
+      {"bert-large:layers=16", "8x2 a100 ib=10Gb/s"},
+      {"t5-small:layers=8", "1x16 a100"},
+      {"mlp-xs:layers=16,hidden=64", "16x1 v100 ib=1Gb/s"}};
+  static const char *const lines[] = {"dp=2 pp=2 mb=4",
+                                      "dp=4 pp=4 mb=8 zero=1",
+                                      "dp=2 pp=8 mb=16",
+                                      "dp=2 tp=2 pp=4 mb=1",
+                                      "dp=2 tp=2 pp=2 mb=2 recompute=full",
+                                      "dp=4 pp=2 mb=3 zero=1",
+                                      "dp=2 pp=4 mb=8 overlap=dp",
+                                      "dp=2 pp=4 mb=12 channels=pass",
+                                      "dp=2 pp=4 mb=8 channels=one recompute=selective"};
+  known = whole = summed = 0;
+  u32 n = 0;
+  for (u32 row = 0; sched_row_of(row); row++) {
+    const sched_row *r = sched_row_of(row);
+    if (sched_replicas(r) > 1 || plan_unrolls(r) || r->weights != WEIGHTS_ONE) continue;
+    for (u32 i = 0; i < COUNT_OF(all); i++)
+      for (u32 k = (i + row) % test_step(); k < COUNT_OF(lines); k += test_step()) {
+        char line[140];
+        const bool loops = !strcmp(r->name, "interleaved") || !strcmp(r->name, "bfs");
+        snprintf(line, sizeof line, "schedule=%s%s layers=equal overlap=pp+dp %s", r->name,
+                 loops ? " v=2" : "", lines[k]);
+        char *own = strstr(lines[k], "overlap=") ? strstr(line, "overlap=pp+dp") : NULL;
+        if (own) memset(own, ' ', strlen("overlap=pp+dp"));
+        n += try_plan(all[i].model, 96, all[i].on, line);
+      }
+  }
+  printf("  %u plans, %u of them by stages\n", n, summed);
 }
 
 // Stages that a forward passes three times: those of the first two passes have no backward, but for what an embedding gets.
