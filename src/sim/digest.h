@@ -7,7 +7,7 @@
 enum { PROBE_MICRO = 3 }; // microbatches of a replica that a probe has, at most
 typedef struct {
   sim *s;
-  arena *a; // of the result; what s has is gone then, but where places are apart
+  arena *a; // of the result; what s has is gone then
   const sim_pipeline *pl;
   sim_stages *st;
   const sim_graph *c;
@@ -26,11 +26,12 @@ typedef struct {
   const u32 *after[2][PROBE_MICRO]; // ... of what its send waits for as well
   bool *came; // by slot: it is of a value that comes over a link in the microbatch that stands for all
   i64 *x, *frame;
-  stage_ends *ends;  // NULL: none of their own
-  bool *summing;     // by slot: it is a clock of the stream of sums; NULL: not asked yet
-  bool last;         // tasks of the last microbatch are looked at
-  const u8 *arrived; // ... by slot: what comes before the tasks leaves it
-  u32 *writer;       // ... by slot: the task's piece + 1 that writes it
+  stage_ends *ends;            // NULL: none of their own
+  bool *summing;               // by slot: it is a clock of the stream of sums; NULL: not asked yet
+  bool last;                   // tasks of the last microbatch are looked at
+  u32 before[2], after_all[2]; // ... nodes of what comes before the tasks, and after them: from, to
+  const u8 *arrived;           // ... by slot: what comes before the tasks leaves it
+  u32 *writer;                 // ... by slot: the task's piece + 1 that writes it
   VEC(stage_other) other;
   VEC(u32) wait; // ... of the piece at hand: such slots that it waits for
 } digest;
@@ -96,9 +97,13 @@ void digest_compose(digest *d); // compose.c: whole backwards out of their two p
 // stage_bytes.c: False: equal layers do not take equal bytes, or who frees a buffer depends on an order that no line tells.
 bool digest_bytes(digest *d);
 
-// part.c: nodes [n0, n1) of an event graph as one of their own, in `a`, without ports. now: by slot of c, 0 before: its number
-// there; 0: none of them uses it.
-const sim_graph *sim_graph_part(arena *a, arena *tmp, const sim_graph *c, u32 n0, u32 n1, u32 *now);
+// ---- part.c: nodes as an event graph of their own, which stays when the probe is gone ---------------------------
+typedef struct {
+  u32 n, *now; // slots so far, with slot 0; by slot of the probe's its number here, 0: it has none yet
+} part_slots;
+u32 sim_part_slot(part_slots *x, u32 slot); // its number here, a new one if it has none
+// Nodes [n0, n1), without ports, in `a`.
+const sim_graph *sim_graph_part(arena *a, arena *tmp, const sim_graph *c, u32 n0, u32 n1, part_slots *slots);
 
 // ---- sums.c: tasks that sum gradients ----------------------------------------------------------------
 bool sums_is(const digest *d, const sim_piece *p); // is it one?

@@ -82,7 +82,7 @@ static void find_late(digest *d, u8 *arrived) {
   sim *s = d->s;
   const func_info *f = s->main;
   const u32 n = c->nin - c->nclock;
-  u32 *late = NEWN(s->a, u32, n + 1), *renewed = ZNEWN(s->a, u32, n + 1),
+  u32 *late = NEWN(d->a, u32, n + 1), *renewed = ZNEWN(d->a, u32, n + 1),
       *port = ZNEWN(s->tmp, u32, f->rets.n + 1), *of = ZNEWN(s->tmp, u32, f->nparams + 1);
   bool *want = ZNEWN(s->tmp, bool, f->rets.n + 1);
   for (u32 k = 0; k < s->carry.n; k++)
@@ -105,19 +105,19 @@ bool ends_open(digest *d) {
   const sim_piece *first = &pl->piece[0], *last = &pl->piece[pl->npieces - 1];
   if (!pl->npieces || first->kind != PIECE_BEFORE || last->kind != PIECE_AFTER || !have_as_many(pl))
     return false;
-  stage_ends *e = d->ends = ZNEWN(s->a, stage_ends, 1);
-  *e = (stage_ends){.of = d->c,
-                    .before = {s->node_of[first->first], s->node_of[first->end]},
-                    .after = {s->node_of[last->first], s->node_of[last->end]}};
+  stage_ends *e = d->ends = ZNEWN(d->a, stage_ends, 1);
+  d->before[0] = s->node_of[first->first], d->before[1] = s->node_of[first->end];
+  d->after_all[0] = s->node_of[last->first], d->after_all[1] = s->node_of[last->end];
   u8 *arrived = ZNEWN(s->a, u8, d->c->nslot + 1);
-  note_nodes(d, e->before[0], e->before[1], arrived);
+  note_nodes(d, d->before[0], d->before[1], arrived);
   if (d->c->nin > d->c->nclock) find_late(d, arrived);
-  if (!find_stream(d, e->before[0], e->before[1]) || !find_stream(d, e->after[0], e->after[1])) return false;
+  if (!find_stream(d, d->before[0], d->before[1]) || !find_stream(d, d->after_all[0], d->after_all[1]))
+    return false;
   const u32 cells = pl->nplaces * d->C;
-  u32 *clock = ZNEWN(s->a, u32, 2 * cells);
-  e->begin = ZNEWN(s->a, stage_task, pl->nplaces);
-  i64 *busy = NEWN(s->a, i64, cells), *comm = NEWN(s->a, i64, cells);
-  digest_busy(d, e->before[0], e->before[1], 0, pl->nplaces, busy, comm);
+  u32 *clock = ZNEWN(d->a, u32, 2 * cells);
+  e->begin = ZNEWN(d->a, stage_task, pl->nplaces);
+  i64 *busy = NEWN(d->a, i64, cells), *comm = NEWN(d->a, i64, cells);
+  digest_busy(d, d->before[0], d->before[1], 0, pl->nplaces, busy, comm);
   for (u32 q = 0; q < pl->nplaces; q++) {
     e->begin[q].busy = busy + q * d->C, e->begin[q].comm = comm + q * d->C;
     for (u32 k = 0; k < d->C; k++) {
@@ -163,7 +163,7 @@ static bool no_later(const i64 *waits, u32 nwaits, const i64 *map, u32 width, u3
 
 bool ends_waits(digest *d, const sim_piece *p, stage_task *t, const ports *in, const ports *out) {
   const u32 n0 = d->s->node_of[p->first], n1 = d->s->node_of[p->end];
-  i64 *a = NEWN(d->s->a, i64, (size_t)t->nwaits * out->n + 1);
+  i64 *a = NEWN(d->a, i64, (size_t)t->nwaits * out->n + 1);
   for (u32 k = 0; k < t->nwaits; k++) {
     const u32 c = own_clock(d, t->wait[k], d->pl->place[p->stage]);
     digest_respond(d, n0, n1, t->wait[k], out, a + k, t->nwaits);
@@ -211,7 +211,7 @@ static bool find_leaves(digest *d, slots *leave) {
   bool *known = ZNEWN(d->s->tmp, bool, c->nslot + 1);
   known[0] = true;
   for (u32 k = 0; k < cells; k++) known[d->ends->clock[k]] = true;
-  for (u32 i = d->ends->after[0]; i < d->ends->after[1]; i++) {
+  for (u32 i = d->after_all[0]; i < d->after_all[1]; i++) {
     for (u32 k = c->in[i]; k < c->out[i]; k++) {
       const u32 slot = c->ref[k];
       if (!known[slot] && !d->arrived[slot] && !add_leave(d, leave, i, slot)) return false;
@@ -231,7 +231,7 @@ static bool map_leaves(digest *d, u32 stage, u32 kind, const slots *leave, stage
   digest_ports(d, p, &in, &out, &nin, &nout);
   to.n = 0;
   for (u32 k = 0; k < leave->n; k++) port_put(&to, leave->v[k]);
-  i64 *a = NEWN(d->s->a, i64, (size_t)in.n * to.n), *waits = NEWN(d->s->a, i64, (size_t)t->nwaits * to.n + 1);
+  i64 *a = NEWN(d->a, i64, (size_t)in.n * to.n), *waits = NEWN(d->a, i64, (size_t)t->nwaits * to.n + 1);
   for (u32 k = 0; k < in.n * to.n; k++) a[k] = STAGE_NEVER;
   for (u32 k = 0; k < in.n; k++)
     if (in.slot[k]) digest_respond(d, n0, n1, in.slot[k], &to, a + k, in.n);
@@ -240,9 +240,28 @@ static bool map_leaves(digest *d, u32 stage, u32 kind, const slots *leave, stage
     if (!no_later(waits + k, t->nwaits, a, in.n, own_clock(d, t->wait[k], d->pl->place[stage]), to.n))
       return false;
   }
-  t->nleaves = to.n, t->leave = arena_dup(d->s->a, leave->v, leave->n * sizeof *leave->v);
+  t->nleaves = to.n, t->leave = arena_dup(d->a, leave->v, leave->n * sizeof *leave->v);
   t->leaves = a, t->leave_waits = waits;
   return true;
+}
+
+static void renumber(part_slots *x, const u32 *slot, u32 n) {
+  for (u32 k = 0; k < n; k++) ((u32 *)slot)[k] = sim_part_slot(x, slot[k]);
+}
+
+// The nodes themselves, without the rest of the probe.
+static void put_graphs(digest *d) {
+  stage_ends *e = d->ends;
+  part_slots now = {1, ZNEWN(d->s->tmp, u32, d->c->nslot + 1)};
+  renumber(&now, e->clock, 2 * d->pl->nplaces * d->C);
+  renumber(&now, e->late, e->nlate), renumber(&now, e->renewed, e->nlate);
+  for (u32 k = 0; k < TASK_KINDS * d->pl->nstages; k++) {
+    const stage_task *t = &d->st->task[k / d->pl->nstages][k % d->pl->nstages];
+    renumber(&now, t->wait, t->nwaits), renumber(&now, t->leave, t->nleaves);
+  }
+  e->before = sim_graph_part(d->a, d->s->tmp, d->c, d->before[0], d->before[1], &now);
+  e->after = sim_graph_part(d->a, d->s->tmp, d->c, d->after_all[0], d->after_all[1], &now);
+  e->nslot = now.n, e->frame = d->c->frame;
 }
 
 bool ends_close(digest *d) {
@@ -253,5 +272,6 @@ bool ends_close(digest *d) {
     stage_task *t = (stage_task *)&d->st->task[k / n][k % n];
     if (leave[k].n && !map_leaves(d, k % n, k / n, &leave[k], t)) return false;
   }
+  put_graphs(d);
   return true;
 }

@@ -54,12 +54,12 @@ static const sim_graph *copy_callee(copying *x, const sim_graph *c) {
   return to;
 }
 
-static u32 slot_of(u32 *now, sim_graph *to, u32 slot) {
-  if (slot && !now[slot]) now[slot] = to->nslot++;
-  return now[slot];
+u32 sim_part_slot(part_slots *x, u32 slot) {
+  if (slot && !x->now[slot]) x->now[slot] = x->n++;
+  return x->now[slot];
 }
 
-const sim_graph *sim_graph_part(arena *a, arena *tmp, const sim_graph *c, u32 n0, u32 n1, u32 *now) {
+const sim_graph *sim_graph_part(arena *a, arena *tmp, const sim_graph *c, u32 n0, u32 n1, part_slots *slots) {
   copying x = {a, tmp, {0}};
   sim_graph *to = ZNEWN(a, sim_graph, 1);
   const u32 n = n1 - n0, first = c->occ[n0], nref = c->occ[n1] - first;
@@ -67,19 +67,19 @@ const sim_graph *sim_graph_part(arena *a, arena *tmp, const sim_graph *c, u32 n0
       *ref = NEWN(a, u32, nref + 1);
   i64 *dur = NEWN(a, i64, n + 1);
   VEC(sim_site) site = {0};
-  to->n = n, to->nslot = 1, to->frame = c->frame;
   for (u32 i = 0; i < n; i++) {
     occ[i] = c->occ[n0 + i] - first, in[i] = c->in[n0 + i] - first, out[i] = c->out[n0 + i] - first;
     dur[i] = c->dur[n0 + i];
     if (dur[i] >= 0) continue;
     const sim_site *s = &c->site[~dur[i]];
     u32 *clock = NEWN(a, u32, s->sub->nclock + 1);
-    for (u32 k = 0; k < s->sub->nclock; k++) clock[k] = slot_of(now, to, s->clock[k]);
+    for (u32 k = 0; k < s->sub->nclock; k++) clock[k] = sim_part_slot(slots, s->clock[k]);
     dur[i] = ~(i64)site.n;
     *vec_push(a, &site) = (sim_site){copy_callee(&x, s->sub), clock};
   }
   occ[n] = nref;
-  for (u32 k = 0; k < nref; k++) ref[k] = slot_of(now, to, c->ref[first + k]);
+  for (u32 k = 0; k < nref; k++) ref[k] = sim_part_slot(slots, c->ref[first + k]);
+  to->n = n, to->nslot = slots->n, to->frame = c->frame;
   to->dur = dur, to->occ = occ, to->in = in, to->out = out, to->ref = ref, to->site = site.v,
   to->nsite = site.n;
   return to;

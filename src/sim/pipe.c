@@ -227,10 +227,10 @@ static void swap_clocks(pipe *p, bool into) {
 static void run_ends_before(pipe *p) {
   const sim_stages *st = p->st;
   const stage_ends *e = st->ends;
-  memset(p->slot, 0, e->of->nslot * sizeof *p->slot);
+  memset(p->slot, 0, e->nslot * sizeof *p->slot);
   swap_clocks(p, true);
   for (u32 k = 0; k < e->nlate; k++) p->slot[e->late[k]] = p->late[k];
-  sim_part(e->of, e->before[0], e->before[1], p->slot, p->frame);
+  sim_composed(e->before, p->slot, p->frame);
   swap_clocks(p, false);
   for (u32 w = 0; w < TASK_KINDS * st->pl.nstages; w++) {
     const stage_task *t = &st->task[w / st->pl.nstages][w % st->pl.nstages];
@@ -245,7 +245,7 @@ static void run_ends_before(pipe *p) {
 static void run_ends_after(pipe *p) {
   const stage_ends *e = p->st->ends;
   swap_clocks(p, true);
-  sim_part(e->of, e->after[0], e->after[1], p->slot, p->frame);
+  sim_composed(e->after, p->slot, p->frame);
   swap_clocks(p, false);
   for (u32 k = 0; k < e->nlate; k++) p->late[k] = p->slot[e->renewed[k]];
 }
@@ -308,7 +308,7 @@ static void open_ends(pipe *p, arena *tmp) {
   const sim_stages *st = p->st;
   const stage_ends *e = st->ends;
   p->late = p->channel + (size_t)st->pl.nplaces * p->C * st->nstreams;
-  p->slot = ZNEWN(tmp, i64, e->of->nslot), p->frame = NEWN(tmp, i64, e->of->frame + 1);
+  p->slot = ZNEWN(tmp, i64, e->nslot), p->frame = NEWN(tmp, i64, e->frame + 1);
   p->waited = NEWN(tmp, i64 *, TASK_KINDS * st->pl.nstages);
   for (u32 w = 0; w < TASK_KINDS * st->pl.nstages; w++) {
     const stage_task *t = &st->task[w / st->pl.nstages][w % st->pl.nstages];
@@ -509,7 +509,7 @@ static i64 later_from_all(const pipe *p, arena *tmp) {
   if (!st->ends) return by;
   for (u32 k = 0; k < (st->ends->strm ? 2 : 1) * cells; k++) // those go back there when the tasks have ended
     now.slot[st->ends->clock[k]] = next.slot[st->ends->clock[k]] = 0;
-  if (!all_later(now.slot, next.slot, st->ends->of->nslot, by)) return -1;
+  if (!all_later(now.slot, next.slot, st->ends->nslot, by)) return -1;
   for (u32 w = 0; w < TASK_KINDS * st->pl.nstages; w++) {
     const stage_task *t = &st->task[w / st->pl.nstages][w % st->pl.nstages];
     if (t->nwaits && !all_later(now.waited[w], next.waited[w], (1 + t->nout) * p->C, by)) return -1;

@@ -370,7 +370,7 @@ static bool task_of(digest *d, const sim_piece *p, stage_task *t) {
   if (carried.n && !leave_for_weights(d, p, &carried)) return false;
   t->a = digest_matrix(d, n0, n1, &in, &out);
   if (d->ends) {
-    t->nwaits = d->wait.n, t->wait = arena_dup(d->s->a, d->wait.v, d->wait.n * sizeof *t->wait);
+    t->nwaits = d->wait.n, t->wait = arena_dup(d->a, d->wait.v, d->wait.n * sizeof *t->wait);
     if (!ends_waits(d, p, t, &in, &out)) return false;
   }
   i64 *busy = NEWN(d->a, i64, d->C), *comm = NEWN(d->a, i64, d->C);
@@ -550,9 +550,8 @@ const sim_stages *sim_stages_of(ctx *c, arena *a, const prog *probe, cost_model 
   sim_opts so = *o;
   so.mode = SIM_FOLDED;
   if (pl->outside || (!pl->apart && !of_one_size(probe, pl))) return NULL;
-  // What comes before tasks and after them runs in the event graph where places are apart
-  arena *own = pl->apart ? NULL : arena_new();
-  bool ok = sim_open(&s, c, own ? own : a, probe, k, &so, false);
+  arena *own = arena_new();
+  bool ok = sim_open(&s, c, own, probe, k, &so, false);
   if (ok) is_probe(&s, pl);
   ok = ok && sim_price(&s);
   if (ok && o->busiest_ps) *o->busiest_ps = sim_busiest(&s, pl), ok = *o->busiest_ps <= o->enough_ps;

@@ -59,8 +59,9 @@ typedef struct { // what a value is when all tasks have run
 // are. Any place may wait there for any other one, on the compute stream and on one more (ends.c).
 enum { STAGE_BEGINS = 1, STAGE_ENDS = 2 };
 typedef struct {
-  const sim_graph *of;
-  u32 before[2], after[2];   // its nodes, from, to
+  const sim_graph *before, *after;
+  u32 nslot;                 // of both together
+  u64 frame;                 // of either, at most
   u32 strm;                  // the other stream; 0: there is none
   const u32 *clock;          // [place * C + class]: slots of compute streams, then of the other one; 0: none
   u32 nlate;                 // slots of parameters that somebody waits for there,

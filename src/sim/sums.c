@@ -281,17 +281,18 @@ static const u32 *own_stages(const digest *d) {
   return own;
 }
 
-// The nodes themselves, without the rest of the probe. A slot that none of them uses is that of nothing.
+// The nodes themselves, without the rest of the probe.
 static void put_graph(after *x, stage_beside *b, stage_sums *sums, stage_sums *whole) {
   digest *d = x->d;
-  u32 *now = ZNEWN(d->s->tmp, u32, d->c->nslot + 1), *clock = (u32 *)b->clock;
-  b->of = sim_graph_part(d->a, d->s->tmp, d->c, x->n0, x->n1, now);
-  for (u32 k = 0; k < 2 * d->st->nreps * d->C; k++) clock[k] = now[clock[k]];
+  part_slots slots = {1, ZNEWN(d->s->tmp, u32, d->c->nslot + 1)};
+  u32 *clock = (u32 *)b->clock;
+  for (u32 k = 0; k < 2 * d->st->nreps * d->C; k++) clock[k] = sim_part_slot(&slots, clock[k]);
   for (u32 i = 0; i < d->pl->nstages; i++) {
     u32 *slot = (u32 *)sums[i].slot;
-    for (u32 k = 0; k < sums[i].n; k++) slot[k] = now[slot[k]];
+    for (u32 k = 0; k < sums[i].n; k++) slot[k] = sim_part_slot(&slots, slot[k]);
     if (whole[i].a) whole[i].slot = slot;
   }
+  b->of = sim_graph_part(d->a, d->s->tmp, d->c, x->n0, x->n1, &slots);
 }
 
 bool sums_close(digest *d, const sim_piece *p) {

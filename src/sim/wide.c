@@ -9,25 +9,26 @@
 
 // ---- from a probe -----------------------------------------------------------------------------------------------
 typedef struct {
+  arena *a;
   VEC(u32) slot, code; // of the event graph; as stage_wide has it
 } wide_ports;
 
-static void add_port(digest *d, wide_ports *p, u32 slot, u32 code) {
+static void add_port(wide_ports *p, u32 slot, u32 code) {
   if (!slot) return;
-  *vec_push(d->s->a, &p->slot) = slot;
-  *vec_push(d->s->a, &p->code) = code;
+  *vec_push(p->a, &p->slot) = slot;
+  *vec_push(p->a, &p->code) = code;
 }
 
 static u32 cells_of(const digest *d) { return d->pl->nplaces * d->C; }
 
-static void add_clocks(digest *d, wide_ports *p, u32 strm) {
-  for (u32 k = 0; k < cells_of(d); k++) add_port(d, p, digest_clock(d, k / d->C, k % d->C, strm), k);
+static void add_clocks(const digest *d, wide_ports *p, u32 strm) {
+  for (u32 k = 0; k < cells_of(d); k++) add_port(p, digest_clock(d, k / d->C, k % d->C, strm), k);
 }
 
 // One more value, as it is at the stage's end of a link.
-static void add_value(digest *d, wide_ports *p, u32 no, u32 stage, const u32 *slot) {
+static void add_value(const digest *d, wide_ports *p, u32 no, u32 stage, const u32 *slot) {
   const u32 n = digest_wide(d, stage) ? cells_of(d) : d->C;
-  for (u32 k = 0; k < n; k++) add_port(d, p, slot[k], STAGE_VALUE * (1 + no) + k);
+  for (u32 k = 0; k < n; k++) add_port(p, slot[k], STAGE_VALUE * (1 + no) + k);
 }
 
 static void note_ports(digest *d, const wide_ports *p) {
@@ -36,14 +37,15 @@ static void note_ports(digest *d, const wide_ports *p) {
 }
 
 static void make_map(digest *d, u32 n0, u32 n1, const wide_ports *in, const wide_ports *out, stage_wide *x) {
-  x->map = sim_map_part(d->s->a, d->s->tmp, d->c, n0, n1, in->slot.v, in->slot.n, out->slot.v, out->slot.n);
+  x->map = sim_map_part(in->a, d->s->tmp, d->c, n0, n1, in->slot.v, in->slot.n, out->slot.v, out->slot.n);
   x->in = in->code.v, x->out = out->code.v;
 }
 
-static void task_ports(digest *d, const sim_piece *p, wide_ports *in, wide_ports *out, stage_wide *x) {
+static void task_ports(digest *d, arena *a, const sim_piece *p, wide_ports *in, wide_ports *out,
+                       stage_wide *x) {
   const sim_pipeline *pl = d->pl;
   const bool back = p->task != TASK_F;
-  *in = *out = (wide_ports){0};
+  *in = *out = (wide_ports){.a = a};
   x->nin = x->nout = 0;
   add_clocks(d, in, 0), add_clocks(d, out, 0);
   for (u32 k = 0; k < pl->nlinks; k++) {
@@ -66,12 +68,12 @@ static bool waited_enough(digest *d, const sim_piece *p, const u32 *came, u32 n,
   const sim_piece *f = p;
   while (f->kind != PIECE_TASK || f->task != TASK_F || f->stage != p->stage || f->mb != p->mb) f--;
   const sim_map *before = d->st->wide[TASK_F][p->stage].map;
-  arena *a = d->s->tmp;
-  wide_ports all = {0}, own, left;
+  arena *a = d->s->a; // not the stack, of which making a map takes its room
+  wide_ports all = {.a = a}, own, left;
   stage_wide x;
-  task_ports(d, f, &own, &left, &x); // in the order of the map's
-  for (u32 k = 0; k < in->slot.n; k++) add_port(d, &all, in->slot.v[k], in->code.v[k]);
-  for (u32 k = 0; k < n; k++) add_port(d, &all, came[k], 0);
+  task_ports(d, a, f, &own, &left, &x); // in the order of the map's
+  for (u32 k = 0; k < in->slot.n; k++) add_port(&all, in->slot.v[k], in->code.v[k]);
+  for (u32 k = 0; k < n; k++) add_port(&all, came[k], 0);
   make_map(d, d->s->node_of[p->first], d->s->node_of[p->end], &all, out, &x);
   i64 *y = NEWN(a, i64, before->nin + before->nvert), *z = NEWN(a, i64, before->nout + 1),
       *now = NEWN(a, i64, x.map->nin + x.map->nvert), *later = NEWN(a, i64, out->slot.n + 1),
@@ -104,7 +106,7 @@ bool wide_task(digest *d, const sim_piece *p) {
   wide_ports in, out;
   late_reads late = {0};
   if (p->task != TASK_F && p->task != TASK_B) return false;
-  task_ports(d, p, &in, &out, x);
+  task_ports(d, d->a, p, &in, &out, x);
   if (x->nin > VALUES_MAX || x->nout > VALUES_MAX || cells_of(d) > STAGE_VALUE) return false;
   note_ports(d, &in);
   d->wait.n = 0;
@@ -112,7 +114,7 @@ bool wide_task(digest *d, const sim_piece *p) {
   if (d->wait.n || late.made.n) return false;
   if (late.came.n && !waited_enough(d, p, late.came.v, late.came.n, &in, &out)) return false;
   make_map(d, n0, n1, &in, &out, x);
-  i64 *busy = NEWN(d->s->a, i64, cells_of(d)), *comm = NEWN(d->s->a, i64, cells_of(d));
+  i64 *busy = NEWN(d->a, i64, cells_of(d)), *comm = NEWN(d->a, i64, cells_of(d));
   digest_busy(d, n0, n1, 0, d->pl->nplaces, busy, comm);
   x->busy = busy, x->comm = comm;
   return true;
@@ -125,7 +127,7 @@ bool wide_send(digest *d, const sim_piece *p) {
             strm = d->s->main->body.v[p->first].strm;
   const size_t at = (size_t)p->link * d->W;
   stage_wide *x = (stage_wide *)&d->st->wide_send[p->task][p->link];
-  wide_ports in = {0}, out = {0};
+  wide_ports in = {.a = d->a}, out = {.a = d->a};
   add_clocks(d, &in, strm), add_clocks(d, &out, strm);
   if (strm) {
     add_value(d, &in, 0, from, d->leaves[p->task][p->mb] + at);
@@ -136,7 +138,7 @@ bool wide_send(digest *d, const sim_piece *p) {
   note_ports(d, &in);
   if (!digest_reads(d, n0, n1, (u32)(p - d->pl->piece) + 1, NULL)) return false;
   make_map(d, n0, n1, &in, &out, x);
-  i64 *busy = ZNEWN(d->s->a, i64, cells_of(d));
+  i64 *busy = ZNEWN(d->a, i64, cells_of(d));
   for (u32 k = 0; k < cells_of(d); k++) {
     const u32 clock = digest_clock(d, k / d->C, k % d->C, strm);
     for (u32 i = n0; clock && i < n1; i++) {
