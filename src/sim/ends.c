@@ -68,6 +68,22 @@ static bool find_stream(digest *d, u32 n0, u32 n1) {
   return true;
 }
 
+// Do the nodes occupy clocks of places alone? A weight that several places read may lie on ranks between them: nothing is
+// known of their clocks.
+static bool on_places(const digest *d, u32 n0, u32 n1) {
+  const sim_graph *c = d->c;
+  bool *known = ZNEWN(d->s->tmp, bool, c->nslot + 1);
+  for (u32 k = 0; k < 2 * d->pl->nplaces * d->C; k++) known[d->ends->clock[k]] = true;
+  for (u32 i = n0; i < n1; i++) {
+    const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
+    for (u32 k = 0; site && k < site->sub->nclock; k++)
+      if (!known[site->clock[k]]) return false;
+    for (u32 k = c->occ[i]; k < c->in[i]; k++)
+      if (!known[c->ref[k]]) return false;
+  }
+  return true;
+}
+
 // Stages of one place have as many microbatches: what each of these leaves for the end is there as often.
 static bool have_as_many(const sim_pipeline *pl) {
   for (u32 i = 0; i < pl->nstages; i++)
@@ -126,6 +142,8 @@ bool ends_open(digest *d) {
     }
   }
   e->clock = clock;
+  if (!on_places(d, d->before[0], d->before[1]) || !on_places(d, d->after_all[0], d->after_all[1]))
+    return false;
   for (u32 k = 0; k < cells; k++)
     arrived[clock[k]] = arrived[clock[cells + k]] = 0; // those are told by themselves
   d->writer = ZNEWN(s->a, u32, d->c->nslot + 1);
