@@ -45,7 +45,7 @@ static placed *place_all(const search *s, arena *tmp, search_point *const *all, 
   placed *v = NEWN(tmp, placed, n + 1);
   hmap sets = {0}, orders = {0};
   for (u32 i = 0; i < n; i++) {
-    const strategy is = search_strategy(all[i]), of = search_set(&is);
+    const strategy is = search_strategy(all[i]), of = search_set(&is, is.overlap.n & OVERLAP_DP);
     const sched_row *row = choice_file(is.schedule) ? NULL : sched_row_of(is.schedule.n);
     const u32 form = row ? sched_replicas(row) << 1 | (s->o->train && row->split) : 0;
     v[i] = (placed){.p = all[i],

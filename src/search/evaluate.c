@@ -286,7 +286,7 @@ static bool make_stages(worker *w, const plan *pn, bool all_layers, const sim_op
 // Of the latest plan. NULL and diagnostics: it is impossible. NULL and *busy above what is kept: it is too slow.
 static known_stages *stages_of(const search *s, worker *w, const plan *pn, i64 *busy) {
   // A file says where stages lie, too. With numbers: what `auto` stands for depends on the order
-  strategy of = search_set(search_resolved(w));
+  strategy of = search_set(search_resolved(w), pn->sum_stream.i);
   bool found;
   known_stages *x = stages_slot(s, w->stages, &of, stages_form(pn), &found);
   x->used = ++w->stages->now;
@@ -329,7 +329,7 @@ static const sim_stages *stages_sending(known_stages *x, const plan *pn, arena *
   const u32 n = plan_send_streams(tmp, pn, pl->nlinks, from, to, strm);
   x->sending[k].known = true;
   x->sending[k].st = sim_stages_sending(x->a, x->st, n, strm, k);
-  if (x->sending[k].st) x->sending[k].busy_ps = sim_stages_busiest(x->sending[k].st, tmp);
+  if (x->sending[k].st) x->sending[k].busy_ps = sim_stages_busiest(x->sending[k].st, tmp, true);
   *busy = MAX(*busy, x->sending[k].busy_ps);
   return x->sending[k].st;
 }
@@ -498,6 +498,19 @@ static bool by_stages(const search *s, const search_point *p) {
   return s->o->bytes == SIM_BYTES_HEDDLE && !(of.schedule.path && of.v.n > 1);
 }
 
+// How long the busiest rank works at least under a plan that is not known by its stages. Where only its sums beside the last
+// backward are why, the tasks of the same plan without them tell.
+static i64 busiest(const search *s, worker *w, const plan *pn, arena *a) {
+  plan as = *pn;
+  as.sum_stream = (sym){0};
+  i64 busy = 0;
+  const u32 before = diag_count(w->c);
+  const known_stages *x = pn->sum_stream.i && plan_has_probe(&as) ? stages_of(s, w, &as, &busy) : NULL;
+  if (x && x->st) busy = sim_stages_busiest(x->st, a, false);
+  diag_truncate(w->c, before);
+  return busy > kept_last(&s->kept) ? busy : MAX(busy, plan_busiest(w->pl, pn, w->k, a));
+}
+
 // What a point takes, unless it is left to a pass over its line, beside others on the same one.
 static void prepare(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
@@ -511,7 +524,7 @@ static void prepare(search *s, worker *w, search_point *p) {
   sim_pipe_result r;
   if (!p->stages_ps) p->stages_ps = busy;
   const sim_stages *st = x && by_stages(s, p) ? stages_sending(x, pn, a, &busy) : NULL;
-  if (pn && (whole || x) && !st && !s->o->no_bounds) busy = MAX(busy, plan_busiest(w->pl, pn, w->k, a));
+  if (pn && (whole || x) && !st && !s->o->no_bounds) busy = MAX(busy, busiest(s, w, pn, a));
   if (!s->o->no_bounds && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
   const u32 zero = search_value(p, CHOICE_zero).n;
   p->same_zero = (u8)(x ? same_zero(s, x->about.storage_split, p) : zero);

@@ -146,11 +146,11 @@ bool search_tries_cuts(const search *s,
                        const search_point *p); // are there cuts to try besides those of its plan?
 bool search_none_fit(const worker *w);         // can no cuts of the latest of them fit?
 bool search_as_said(const worker *w); // had the latest of them no `auto`, which may ask for the order?
-// What a set of stages depends on: not on the order of tasks, nor on sends; with sums beside the last backward that is
-// another function.
-static inline strategy search_set(const strategy *s) {
+// What a set of stages depends on: not on the order of tasks, nor on sends. sums: beside the last backward, which is another
+// function then.
+static inline strategy search_set(const strategy *s, bool sums) {
   strategy x = strategy_of_stages(s);
-  x.overlap.n |= s->overlap.n & OVERLAP_DP;
+  x.overlap.n = (x.overlap.n & ~(u32)OVERLAP_DP) | sums * OVERLAP_DP;
   return x;
 }
 const strategy *search_resolved(const worker *w); // of the latest of them, with numbers for `auto`

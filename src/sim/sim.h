@@ -442,8 +442,9 @@ typedef struct {
   i64 task_ps[TASK_KINDS], send_ps, activation_bytes;
 } sim_stage_cost;
 void sim_stages_costs(const sim_stages *st, sim_stage_cost *out);
-// How long the busiest rank works in a step, whatever the order of tasks: what no line of these stages beats.
-i64 sim_stages_busiest(const sim_stages *st, arena *tmp);
+// How long the busiest rank works in a step, whatever the order of tasks: what no line of these stages beats. after: with what
+// comes after the tasks.
+i64 sim_stages_busiest(const sim_stages *st, arena *tmp, bool after);
 // A line of n steps, in which every task comes after what it needs, compiled for stages of that form: places,
 // stages, links and whether these have streams, microbatches, what a stage's I leaves for its W. In `a`. NULL: places
 // are apart, and a backward of a stage that has them in two parts runs whole; or two stages on one place read the same buffer

@@ -143,7 +143,7 @@ static void add_sends_of(i64 *busy, const sim_stages *st, u32 link, bool back) {
 
 u32 sim_stages_classes(const sim_stages *st) { return st->nclass; }
 
-i64 sim_stages_busiest(const sim_stages *st, arena *tmp) {
+i64 sim_stages_busiest(const sim_stages *st, arena *tmp, bool after) {
   const sim_pipeline *pl = &st->pl;
   const u32 C = st->nclass;
   arena_mark_t mark = arena_mark(tmp);
@@ -161,7 +161,8 @@ i64 sim_stages_busiest(const sim_stages *st, arena *tmp) {
     for (u32 c = 0; c < C; c++) busy[pl->place[i] * C + c] += st->before[pl->like[i]].busy[c];
   for (u32 k = 0; st->ends && k < pl->nplaces * C; k++) busy[k] += st->ends->begin[k / C].busy[k % C];
   for (u32 q = 0; q < pl->nplaces; q++)
-    for (u32 c = 0; c < C; c++) most = MAX(most, busy[q * C + c] + st->tail[st->rep_no[q]].busy[c]);
+    for (u32 c = 0; c < C; c++)
+      most = MAX(most, busy[q * C + c] + (after ? st->tail[st->rep_no[q]].busy[c] : 0));
   arena_release(tmp, mark);
   return most;
 }
