@@ -214,12 +214,13 @@ heddle_plan *heddle_draft_plan(heddle_draft *d);
 // ---- schedules ------------------------------------------------------------------------------------------
 typedef struct {
   uint32_t places, chunks,
-      microbatches; // pp, v and mb of a strategy; chunks 0: 1. Of a file: 0, or what it has
-  uint32_t group;   // microbatches that pass a chunk before the next one runs; 0: places
-  bool inference;   // forwards only
+      microbatches;    // pp, v and mb of a strategy; chunks 0: 1. Of a file: 0, or what it has
+  uint32_t group;      // microbatches that pass a chunk before the next one runs; 0: places
+  bool inference;      // forwards only
+  const char *buffers; // "unbounded", "rendezvous", or of how many messages, such as "2"; NULL: unbounded
 } heddle_schedule_options;
 // A schedule of a pipeline by its name, such as "1f1b" or "zb-h1", or one that a .csv file has
-// (docs/schedules.md). NULL if there is none of these figures, or if it deadlocks.
+// (docs/schedules.md). NULL if there is none of these figures, or if it deadlocks with these buffers.
 heddle_schedule *heddle_schedule_load(heddle_session *s, const char *name, const heddle_schedule_options *o);
 bool heddle_schedule_named(const char *name); // is there one of this name? Files are not asked
 void heddle_schedule_free(heddle_schedule *x);

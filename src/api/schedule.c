@@ -24,11 +24,36 @@ static const sched *find(ctx *c, arena *a, const char *name, const heddle_schedu
   return sched_make(c, a, name, &form, (loc){0});
 }
 
+// How senders wait: a word, or a number of messages.
+static bool read_buffers(ctx *c, const char *word, sched_buffers *out) {
+  u64 n = 0;
+  *out = (sched_buffers){.rendezvous = word && !strcmp(word, "rendezvous")};
+  if (!word || out->rendezvous || !strcmp(word, "unbounded")) return true;
+  const char *p = word;
+  while (*p >= '0' && *p <= '9' && n <= UINT32_MAX) n = 10 * n + (u64)(*p++ - '0');
+  out->depth = (u32)n;
+  if (!*p && n && n <= UINT32_MAX) return true;
+  diag(c, E_PLAN, (loc){0}, "buffers: '%s' is not a number of messages", word);
+  diag_hint(c, "1 or more, unbounded, or rendezvous");
+  return false;
+}
+
+static bool runs_with(ctx *c, const sched *s, const char *buffers) {
+  sched_buffers b;
+  sched_line line;
+  arena *tmp = arena_new();
+  const bool ok = read_buffers(c, buffers, &b) && sched_merge(c, tmp, s, &b, (loc){0}, &line);
+  arena_free(tmp);
+  return ok;
+}
+
 static heddle_schedule *load(heddle_session *s, const char *name, const heddle_schedule_options *o) {
   heddle_schedule *x = object_new(s, sizeof *x, NULL);
   x->name = arena_strdup(x->o.a, name);
   x->s = find(s->c, x->o.a, name, o);
-  if (x->s && sched_time(s->c, x->o.a, x->s, REPORT_COSTS, (loc){0}, &x->t)) return x;
+  if (x->s && (!o->buffers || runs_with(s->c, x->s, o->buffers)) &&
+      sched_time(s->c, x->o.a, x->s, REPORT_COSTS, (loc){0}, &x->t))
+    return x;
   object_drop(x);
   return NULL;
 }

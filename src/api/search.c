@@ -82,7 +82,7 @@ static void describe_best(heddle_search *f) {
 
 static void tell_types(ctx *c, const heddle_search *f) {
   const char *types = f->about.types;
-  if (f->r.count[SEARCH_BOUND_MEMORY] + f->r.count[SEARCH_OVER_MEMORY] &&
+  if (f->r.count[SEARCH_BOUND_MEMORY] + f->r.count[SEARCH_OVER_MEMORY] > f->r.host_count &&
       front_kind_of(f->about.model) == FRONT_FAMILY && types && !strcmp(types, "f32"))
     diag_hint(c, "the model is in f32; --dtype f16 or bf16 halves its memory");
 }

@@ -34,7 +34,8 @@ static heddle_schedule *named(cli *x) {
                                                          .chunks = (uint32_t)x->chunks.i,
                                                          .microbatches = (uint32_t)x->micro.i,
                                                          .group = (uint32_t)x->group.i,
-                                                         .inference = x->inference});
+                                                         .inference = x->inference,
+                                                         .buffers = x->room});
 }
 
 static bool find(cli *x) {
@@ -44,7 +45,8 @@ static bool find(cli *x) {
   } own[] = {{"pp", x->places.given},
              {"v", x->chunks.given},
              {"group", x->group.given},
-             {"inference", x->inference}};
+             {"inference", x->inference},
+             {"buffers", x->room}};
   for (size_t i = 0; i < sizeof own / sizeof *own; i++)
     if (own[i].given)
       return usage_error("leave it out", "--%s cannot be combined with --stages: the file says what there is",

@@ -70,9 +70,8 @@ static loc waits_at(ctx *c, const merge *m, u32 place) {
                   from->text[place]);
 }
 
-// The fewest microbatches in a buffer with which the schedule runs; 0: none are enough.
+// The fewest microbatches in a buffer with which a schedule runs that runs with buffers that are large enough.
 static u32 enough(const sched *s) {
-  if (!sched_runs(s, NULL)) return 0;
   u32 low = 1, high = MAX(1, s->nmicro * npasses_of(s));
   while (low < high) {
     u32 mid = low + (high - low) / 2;
@@ -97,11 +96,11 @@ void deadlock_report(ctx *c, const merge *m, loc where) {
   }
   if (shown > SHOWN) diag_note(c, (loc){0}, "%u more places wait", shown - SHOWN);
   if (m->s->source && where.i) diag_note(c, where, "named here");
-  u32 depth = m->bounded ? enough(m->s) : 0;
-  if (depth && m->buffers.rendezvous)
+  const bool runs = m->bounded && sched_runs(m->s, NULL);
+  if (runs && m->buffers.rendezvous)
     diag_hint(c, "buffers=unbounded lets senders go on");
-  else if (depth)
-    diag_hint(c, "it runs with depth=%u, room for that many messages in every buffer", depth);
+  else if (runs)
+    diag_hint(c, "it runs with room for %u messages in every buffer", enough(m->s));
   else
     diag_hint(c, "put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run "
                  "with any pp and mb");

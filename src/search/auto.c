@@ -47,14 +47,11 @@ static bool simulate(const finding *x, arena *tmp, const plan *pn, sim_pipe_resu
   return plan_price_whole(x->pl, pn, x->k, tmp, &so, r);
 }
 
-static bool fits(const finding *x, const sim_pipe_result *r) {
-  const i64 most = x->o->memory_bytes;
-  return most ? most < 0 || r->peak_bytes <= most : MAX(r->over_bytes, r->host_over_bytes) <= 0;
-}
+static bool fits(const finding *x, const sim_pipe_result *r) { return sim_within(r, x->o->memory_bytes); }
 
 static void count(const finding *x, const sim_pipe_result *r) {
   search_auto *of = x->r;
-  const bool host = !x->o->memory_bytes && r->over_bytes <= 0 && r->host_over_bytes > 0;
+  const bool host = sim_lacks(r, x->o->memory_bytes) <= 0;
   if (fits(x, r))
     of->fit++;
   else if (!host)
@@ -82,9 +79,7 @@ static i64 try_plan(finding *x, const candidate *c) {
     x->r->time_ps = r.period_ps, x->r->alone_ps = r.makespan_ps, x->r->peak_bytes = r.peak_bytes;
     x->r->utilisation = r.utilisation, x->r->comm = r.comm, x->r->bubble = r.bubble;
   }
-  const i64 over = !ran || fits(x, &r)      ? 0
-                   : x->o->memory_bytes > 0 ? r.peak_bytes - x->o->memory_bytes
-                                            : MAX(r.over_bytes, r.host_over_bytes);
+  const i64 over = !ran || fits(x, &r) ? 0 : MAX(sim_lacks(&r, x->o->memory_bytes), r.host_over_bytes);
   diag_truncate(ct, before);
   arena_free(tmp);
   return ran ? over + (over ? r.peak_bytes - over - c->plan.bytes : 0) : 0;

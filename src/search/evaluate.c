@@ -102,10 +102,9 @@ static void settle(const search *s, search_point *p, const sim_pipe_result *r) {
   p->time_ps = r->period_ps, p->alone_ps = r->makespan_ps;
   p->peak_bytes = r->peak_bytes, p->utilisation = r->utilisation;
   p->comm = r->comm, p->bubble = r->bubble;
-  const bool large = s->o->memory_bytes ? s->limit >= 0 && r->peak_bytes > s->limit : r->over_bytes > 0;
-  const bool host = !large && r->host_over_bytes > 0;
+  const bool large = sim_lacks(r, s->o->memory_bytes) > 0, host = !large && r->host_over_bytes > 0;
   p->host_bytes = host ? r->host_bytes : 0, p->host_usable = host ? r->host_bytes - r->host_over_bytes : 0;
-  p->state = large || host ? SEARCH_OVER_MEMORY : SEARCH_RAN;
+  p->state = !sim_within(r, s->o->memory_bytes) ? SEARCH_OVER_MEMORY : SEARCH_RAN;
 }
 
 static void run_together(const search *s, together *x) {

@@ -170,11 +170,13 @@ static double kept_in(const kept_sums *x, u32 from, u32 i, u32 to) {
   return sum;
 }
 
-// On the mean rank of a place: while microbatches are on their way, and when all gradients are there.
+// On the mean rank of a place: while microbatches are on their way, and when all gradients are there. With sums beside the
+// last backwards only a data rank's piece of those of other stages may be left by then.
 typedef struct {
   double tasks, update;
-  double again; // of tasks: what the next backward makes again, beside what is kept
-  u32 stages;   // that keep anything; of several it is not known whose backward comes next
+  double again;       // of tasks: what the next backward makes again, beside what is kept
+  double grads, most; // of all stages, of one
+  u32 stages;         // that keep anything; of several it is not known whose backward comes next
 } held;
 
 static void add_stage(held *to, const memory_bounds *b, const known_kept *of, const strategy *s,
@@ -191,7 +193,7 @@ static void add_stage(held *to, const memory_bounds *b, const known_kept *of, co
   to->tasks += bytes, to->update += bytes;
   if (!pn->train || b->distir) return;
   const double grads = (b->trained[to_instr] - b->trained[from]) / tp / (zero >= 2 ? dp : 1);
-  if (!(away & OFFLOAD_GRADS)) to->update += grads;
+  if (!(away & OFFLOAD_GRADS)) to->grads += grads, to->most = MAX(to->most, grads);
   if (!of) return;
   const kept_sums *x = &of->sums;
   if (s->mb.n > 1 && !(away & OFFLOAD_GRADS))
@@ -220,7 +222,9 @@ double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, are
       if (at < s->pp.n && !wide) add_stage(&place[at], b, x, s, pn, k, r);
     }
   for (u32 q = 0; q < s->pp.n; q++) {
-    const held *h = &place[q];
+    held *h = &place[q];
+    const bool in_pieces = s->zero.n == 1 && s->overlap.n & OVERLAP_DP;
+    h->update += in_pieces ? MAX(h->grads / s->dp.n, h->most) : h->grads;
     most = MAX(most, MAX(h->tasks + (h->stages == 1 ? h->again : 0), h->update));
   }
   return most;

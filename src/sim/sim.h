@@ -399,6 +399,14 @@ typedef struct {
   i64 over_bytes;      // the most that a rank holds beyond what its device leaves usable; below 0: all fit
   double utilisation, comm, bubble; // as in sim_result
 } sim_pipe_result;
+// What a device lacks; 0 or less: nothing. limit: bytes of every device; 0: what each leaves usable; below 0: none.
+static inline i64 sim_lacks(const sim_pipe_result *r, i64 limit) {
+  return limit > 0 ? r->peak_bytes - limit : limit < 0 ? -r->peak_bytes : r->over_bytes;
+}
+static inline bool sim_within(const sim_pipe_result *r,
+                              i64 limit) { // devices, and host memory, of which there is no limit
+  return sim_lacks(r, limit) <= 0 && r->host_over_bytes <= 0;
+}
 i64 sim_over_bytes(const sim_result *r,
                    const machine *m); // the same of a whole simulation; also host memory of nodes
 u32 sim_tightest(const sim_result *r, const machine *m); // the first rank that it is of

@@ -105,6 +105,29 @@ static bool add_joined(walk *w, const instr *i, joined *x) {
   return x->buffer[0] != x->buffer[1] && x->buffer[1] != x->buffer[2];
 }
 
+// Has the join as many pieces as there are microbatches, one behind the other? Not sums over them.
+static bool lays_side_by_side(const digest *d, const instr *i) {
+  const prog *p = d->s->p;
+  const type_info *of = type_get(p, d->s->main->values.v[opd_of(d->s->main, i, 0)].ty),
+                  *all = type_get(p, d->s->main->values.v[i->res].ty);
+  return local_bytes(d->s, all, i->g, 0) > local_bytes(d->s, of, i->g, 0);
+}
+
+// Is such a join, or a view of it, read by something that may make its result in the same memory? That is as large as
+// all pieces, of which a probe has three.
+static bool works_on_joined(const digest *d, const instr *i, bool *holds) {
+  const func_info *f = d->s->main;
+  bool any = i->op == OP_join && i->nopd == 3 && lays_side_by_side(d, i),
+       view = i->op != OP_call && no_work(op_row_of(i->op));
+  for (u32 k = 0; k < i->nopd; k++) {
+    if (!holds[opd_of(f, i, k)]) continue;
+    if (!view) return true;
+    any = true;
+  }
+  for (u32 k = 0; any && k < i->nres; k++) holds[i->res + k] = true;
+  return false;
+}
+
 static u32 gone(const walk *w, const joined *x) {
   u32 n = 0;
   for (u32 k = 0; k < 3; k++) n += !heap_at(&w->h, x->buffer[k])->live;
@@ -124,8 +147,10 @@ static bool put_after(digest *d, walk *w, i64 *before, const sim_piece *p) {
   sim_stages *st = d->st;
   VEC(stage_after) v = {0};
   VEC(joined) some = {0};
+  bool *holds = ZNEWN(s->tmp, bool, s->main->values.n + 1); // what is joined
   for (u32 at = p->first; at <= p->end; at++) {
     const instr *i = at < p->end ? &s->main->body.v[at] : NULL;
+    if (i && has_more(d->pl) && works_on_joined(d, i, holds)) return false;
     if (i && i->op == OP_join && i->nopd == 3 && has_more(d->pl)) {
       joined x;
       if (!add_joined(w, i, &x)) return false;

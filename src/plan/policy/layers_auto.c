@@ -304,7 +304,7 @@ static double simulated(const balance *b, const strategy *s) {
   double part = 2e9;
   if (pn && ((!distir && plan_has_probe(pn) && plan_price_stages(b->pl, pn, h.k, tmp, &so, &r)) ||
              plan_price_whole(b->pl, pn, h.k, tmp, &so, &r))) {
-    const i64 over = h.memory_bytes > 0 ? r.peak_bytes - h.memory_bytes : r.over_bytes,
+    const i64 over = sim_lacks(&r, h.memory_bytes),
               have = h.memory_bytes > 0 ? h.memory_bytes : r.peak_bytes - MAX(over, 0);
     part = 1 + (double)over / (double)MAX(have, 1);
     if (r.host_over_bytes > 0) part = MAX(part, 1) * (1 + 1e-6);

@@ -134,11 +134,8 @@ static double time_of(dealing *d, const u32 *micro) {
   const plan *pn = policy_hybrid(d->pl, tmp, &h);
   sim_pipe_result r;
   double ps = INFINITY;
-  if (pn && (run_stages(d, tmp, pn, &r) || plan_price_whole(d->pl, pn, d->o->k, tmp, &priced, &r))) {
-    const bool over = h.memory_bytes > 0 ? r.peak_bytes > h.memory_bytes
-                                         : !h.memory_bytes && MAX(r.over_bytes, r.host_over_bytes) > 0;
-    ps = (double)r.makespan_ps * (over ? 1e6 : 1);
-  }
+  if (pn && (run_stages(d, tmp, pn, &r) || plan_price_whole(d->pl, pn, d->o->k, tmp, &priced, &r)))
+    ps = (double)r.makespan_ps * (sim_within(&r, h.memory_bytes) ? 1 : 1e6);
   arena_free(tmp);
   d->left--;
   return ps;

@@ -113,3 +113,8 @@ attention: softmax(alpha q k^T + bias) v along the letters of its law, scores ne
               causal       the letter of queries that see keys up to their own index: "s" (a word, optional)
               value        a scalar (a number, optional)
   flops       2 (d + e) + 5 for each score
+$ heddle plan gpt2 --batch 32 --seq 512 --train --machine '1x4 v100' --strategy 'dp=1 tp=1 pp=4 mb=8 attention=scores,fused zero=0 recompute=none' --top 9 | sed -n '/^ *pp/,/^$/p'
+   pp  mb  attention      time         samples    memory  limited by
+1   4   8  fused      480.1 ms  1.00x  66.65/s  2.04 GiB  bubble 28 %
+2   4   8  scores     501.3 ms  1.04x  63.84/s  2.79 GiB  bubble 29 %
+

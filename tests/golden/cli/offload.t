@@ -256,13 +256,11 @@ $ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 
 error[E0506]: no plan can run: of 18, 18 too large for 921 MiB of host memory
   note: the smallest needs at least 1.39 GiB of host memory on a node
   hint: use nodes with more host memory: --machine '... hostmem=2GiB', or offload less (offload=none) if devices have room for it
-  hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 $ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'tp=2 mb=1 recompute=none offload=states'
 error[E0506]: the plan cannot run: it needs more than 921 MiB of host memory on a node
   note: it needs at least 950 MiB of host memory on a node
   hint: use nodes with more host memory: --machine '... hostmem=2GiB', or offload less (offload=none) if devices have room for it
-  hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 $ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=none,states+params tp=2 mb=1' --top 1 --why 'offload=states' | grep -E '^certificate|host memory'
 certificate  6 plans: 1 fit, 1 too large, 4 too slow, 0 impossible, 0 equal to another;
@@ -328,3 +326,9 @@ $ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v1
   hint: use more devices, zero=3, recompute=full or a smaller batch
 $ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB' --memory-limit 100MiB --strategy 'offload=states,acts' 2>&1 | grep devices
   hint: use more devices, zero=3, recompute=full or a smaller batch
+$ heddle plan mlp-xs --batch 1024 --train --optimizer adam --machine '1x2 v100 hostmem=1MiB host=16GB/s' --auto --memory-limit 8GiB --strategy offload=states
+error[E0506]: no plan can run: of 285, 66 impossible, 124 too large for 922 KiB of host memory, 95 equal to another
+  note: 66 impossible, such as dp=1 tp=2 pp=1 offload=states sp: no input has a sequence dimension that every layer keeps; sp cannot split it 2 ways
+  note: the smallest needs at least 16.0 MiB of host memory on a node
+  hint: use nodes with more host memory: --machine '... hostmem=1GiB', or offload less (offload=none) if devices have room for it
+[1]

@@ -194,3 +194,13 @@ $ for o in pp+dp pp,pp+dp; do heddle plan gpt2 --batch 64 --seq 256 --train --ma
   "simulated": 2,
   "bound_failed": false,
   "simulated": 4,
+$ heddle plan gpt2 --batch 32 --seq 128 --train --machine '2x4 v100 ib=10Gb/s' --strategy 'dp=* tp=1 mb=1,2,4 overlap=pp,dp,pp+dp zero=0,1 recompute=none' --top 5 | sed -n '/^ *dp/,/^$/p;/certificate/,/on time/p'
+   dp  pp  mb  overlap      time         samples    memory  limited by
+1   4   2   2  pp+dp    217.1 ms  1.00x  147.4/s  1.26 GiB  communication 62 %
+2   4   2   2  pp       222.2 ms  1.02x  144.0/s  1.26 GiB  communication 62 %
+3   4   2   4  pp+dp    224.3 ms  1.03x  142.6/s  1.03 GiB  communication 60 %
+4   4   2   4  pp       229.4 ms  1.06x  139.5/s  1.03 GiB  communication 60 %
+5   4   2   2  dp       230.9 ms  1.06x  138.6/s  1.26 GiB  communication 68 %
+
+certificate  54 plans: 25 fit, 0 too large, 5 too slow, 0 impossible, 24 equal to another;
+             25 simulated, 0 ruled out by bounds on memory, 5 on time

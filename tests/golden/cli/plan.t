@@ -523,3 +523,8 @@ warning[W0506]: no --dtype given: gpt2-xl:layers=40 is trained in f32, in which 
   hint: --dtype bf16
 $ heddle plan gpt2-xl:layers=40 --batch 8 --seq 256 --train --machine '1x2 a100' --powers-of-two --strategy 'dp=2 mb=1 zero=3 recompute=none' --top 1 --dtype f32 2>&1 >out
 $ heddle plan gpt2 --batch 8 --seq 256 --train --machine '1x2 a100' --strategy 'dp=2 mb=1 zero=0 recompute=none' --top 1 2>&1 >out
+$ heddle plan gnmt:layers=2,hidden=64,vocab=96 --batch 4 --seq 16 --machine '1x2 v100' --strategy 'dp=1 tp=2 pp=1 mb=4' | sed -n '/certificate/p'
+certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
+$ heddle plan mlp-xs --batch 8 --train --optimizer adam --machine '2x8 v100 ib=100Gb/s' --strategy 'dp=8 tp=1 pp=2 mb=1 v=4 schedule=interleaved zero=1 overlap=pp+dp recompute=none' --memory-limit 7MB | sed -n '/needs/p;/certificate/p'
+             computes 26.3 % of the time, communicates 18.5 %, idles 55.2 %; MFU 0.1 %; needs 6.50 MiB of 6.68 MiB
+certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;

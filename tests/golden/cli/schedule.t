@@ -833,3 +833,25 @@ $ heddle lower mlp-xs:layers=3,hidden=8 --batch 2 --train --strategy "pp=2 mb=2 
 ## A whole backward has one name, also where its stage has others in two parts.
 $ heddle sim mlp-xs:layers=3,hidden=8 --batch 2 --train --machine dgx-2 --strategy "pp=2 mb=2 layers=1/2 schedule=first.csv" --timeline t.json >/dev/null; grep -o '"task":"[^"]*"' t.json | sort -u | tr '\n' ' '
 "task":"0B1" "task":"0F0" "task":"0F1" "task":"0W0" "task":"1B0" "task":"1B1" "task":"1F0" "task":"1F1" 
+$ heddle schedule 1f1b --pp 2 --mb 2 --buffers 1
+0F0,0F1,0B0,0B1
+1F0,1B0,1F1,1B1
+$ heddle schedule 1f1b --pp 2 --mb 2 --buffers rendezvous
+error[E0503]: deadlock: no place can run its next task
+  note: place 0 waits after 0F1 (task 2 of 4) to be received by 1F1, task 3 of place 1
+  note: place 1 waits after 1B0 (task 2 of 4) to be received by 0B0, task 3 of place 0
+  hint: buffers=unbounded lets senders go on
+[1]
+$ printf '0F0,0F1,0F2\n1F2,1F1,1F0\n' > swapped.csv; heddle schedule swapped.csv --buffers 1
+error[E0503]: deadlock: no place can run its next task
+  --> swapped.csv:1:5
+   1 | 0F0,0F1,0F2
+     |     ^
+  note: place 0 waits after 0F1 (task 2 of 3) for room to send, until a message is used by 1F0, task 3 of place 1
+  note: place 1 waits at 1F2 (task 1 of 3) for 0F2, task 3 of place 0
+  hint: it runs with room for 3 messages in every buffer
+[1]
+$ heddle schedule 1f1b --pp 2 --mb 2 --buffers none
+error[E0501]: buffers: 'none' is not a number of messages
+  hint: 1 or more, unbounded, or rendezvous
+[1]
