@@ -280,7 +280,7 @@ typedef struct {
 } heddle_search_options;
 heddle_search *heddle_search_run(heddle_program *p, heddle_machine *m, const heddle_search_options *o);
 void heddle_search_free(heddle_search *f);
-uint32_t heddle_search_count(const heddle_search *f);              // plans that fit, best first
+uint32_t heddle_search_count(const heddle_search *f); // plans that fit, best first; `top` of them at most
 heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index); // NULL past the end
 // What the best n plans took, ps of a step each, 0 where one was not run: told in the report, beside what was predicted.
 // *best: the index of the fastest. False and a diagnostic: none was run.

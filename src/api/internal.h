@@ -149,6 +149,7 @@ bool program_to_plan(heddle_program *p);           // a model, not yet distribut
 void program_leave_annotations(heddle_program *p); // warns where a strategy decides, not they
 void program_tell_batchnorm(const heddle_program *p,
                             const strategy_set *said); // warns where bn=sync is nothing
+bool program_has_fusible(const heddle_program *p);     // attention that attention=fused changes
 void program_tell_attention(const heddle_program *p,
                             const strategy_set *said); // attention=fused that leaves some
 bool program_has_work(const prog *p);                  // and inputs with elements; otherwise a diagnostic

@@ -56,6 +56,17 @@ void program_tell_batchnorm(const heddle_program *p, const strategy_set *said) {
        "bn=sync changes nothing: no batch norm of the model takes statistics over the batch");
 }
 
+bool program_has_fusible(const heddle_program *p) {
+  ctx *c = p->p->c;
+  const u32 before = diag_count(c);
+  prog *tmp = prog_clone(p->p, c);
+  attention_count n = {0};
+  pass_attention(tmp, (loc){0}, &n);
+  prog_free(tmp);
+  diag_truncate(c, before);
+  return n.fused > 0;
+}
+
 void program_tell_attention(const heddle_program *p, const strategy_set *said) {
   const choice_set *how = &said->of[CHOICE_attention];
   ctx *c = p->p->c;

@@ -124,6 +124,7 @@ static heddle_search *run(heddle_program *p, heddle_machine *m, const heddle_sea
     tell_batch(p, &f->so, f->so.ranks ? f->so.ranks : m->m->nranks);
     search_tell_dtype(p, m->m, &f->so), program_tell_eights(p, m->m);
     program_tell_batchnorm(p, &f->so.space), program_tell_attention(p, &f->so.space);
+    f->so.fusible = program_has_fusible(p);
     const bool found = search_run(c, f->o.a, p->p, m->m, &costs, &f->so, &f->r);
     describe_best(f);
     if (found && m->m->events) tell_unmeasured(f);
@@ -140,7 +141,9 @@ heddle_search *heddle_search_run(heddle_program *p, heddle_machine *m, const hed
 }
 
 void heddle_search_free(heddle_search *f) { object_drop(f); }
-uint32_t heddle_search_count(const heddle_search *f) { return f ? f->r.nfit : 0; }
+// Of others than those that were asked for it is not known that none is better.
+static u32 known(const heddle_search *f) { return f->so.top ? MIN(f->so.top, f->r.nfit) : f->r.nfit; }
+uint32_t heddle_search_count(const heddle_search *f) { return f ? known(f) : 0; }
 
 // ---- plans ------------------------------------------------------------------------------------------------
 // A search that was merged of parts has no model.
@@ -167,7 +170,7 @@ static heddle_plan *plan_at(heddle_search *f, u32 index) {
   return NULL;
 }
 heddle_plan *heddle_search_plan(heddle_search *f, uint32_t index) {
-  if (!f || index >= f->r.nfit) return NULL;
+  if (!f || index >= known(f)) return NULL;
   API_RETURN(heddle_plan *, NULL, f->o.s, plan_at(f, index));
 }
 

@@ -135,7 +135,12 @@ i64 plan_busiest(planner *pl, const plan *pn, cost_model *k, arena *tmp) {
   for (u32 r = 0; known && r < more.r.nranks; r++)
     for (u32 q = 0; q < more.r.nstreams; q++) {
       const i64 all = busy_in(&more, r, more.name[q]);
-      most = MAX(most, all + (micro - SAMPLE) * (all - busy_in(&few, r, more.name[q])));
+      const i64 each = all - busy_in(&few, r, more.name[q]);
+      i64 rest; // what it takes in all may be more than fits
+      most =
+          MAX(most, __builtin_mul_overflow(each, (i64)(micro - SAMPLE), &rest) || rest > INT64_MAX / 2 - all
+                        ? INT64_MAX / 2
+                        : all + rest);
     }
   diag_truncate(planner_source(pl)->c, said);
   return most;

@@ -93,6 +93,7 @@ static const char *not_searched(arena *a, const search_opts *o, u32 ranks, bool 
   for (u32 i = 0; ranks > 1 && i < CHOICE_COUNT; i++) {
     const choice_row *row = choice_get((choice_id)i);
     const bool other = *row->search == '?' && !o->space.of[i].said && !(row->search[1] && several);
+    if (i == CHOICE_attention && !o->fusible) continue;
     if (other && may_be_other(o, (choice_id)i)) sb_fmt(&b, "%s%s=*", b.n ? " " : "", row->name);
   }
   return b.n ? sb_str(&b) : NULL;
@@ -122,7 +123,8 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
   if (!s->even_ps)
     report_line(r, "equal shares", "no plan that gives every device the same is possible and fits");
   else if (apart)
-    report_line(r, "equal shares", "%s the time at best: %s", text_of(a, cell_x(CELL_TIMES, even)), s->even);
+    report_line(r, "equal shares", "%s the time at best%s: %s", text_of(a, cell_x(CELL_TIMES, even)),
+                strstr(s->even, " skip=") || s->batch % ranks ? "" : " on all devices", s->even);
   if (apart && s->batch % ranks)
     report_line(r, "",
                 "%u devices do not divide the batch of %lld: equal shares are of fewer devices, or of parts "

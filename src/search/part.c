@@ -105,7 +105,8 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
   search_part *p = NEW(a, search_part);
   p->part = o->parts ? o->part : 1, p->parts = o->parts ? o->parts : 1;
   p->about = *about;
-  p->o = (search_opts){.ranks = about->ranks, .train = o->train, .top = o->no_bounds ? 0 : o->top};
+  p->o = (search_opts){
+      .ranks = about->ranks, .train = o->train, .fusible = o->fusible, .top = o->no_bounds ? 0 : o->top};
   p->r = (search_result){.space = r->space,
                          .point = NEWN(a, search_point, r->npoints + 1),
                          .one_device_ps = r->one_device_ps,
@@ -294,6 +295,7 @@ void search_part_print(const search_part *p, strbuf *out) {
   put_number(&b, "dealt_besides", r->refit);
   put_number(&b, "ruled_out_by_time", r->count[SEARCH_BOUND_TIME]);
   put_number(&b, "one_device_ps", r->one_device_ps);
+  if (p->o.fusible) put_number(&b, "fusible", 1);
   put_number(&b, "batchnorm_samples", p->about.batchnorm.samples);
   put_number(&b, "batchnorm_groups", p->about.batchnorm.groups);
   put_key(&b, "mfu");

@@ -103,6 +103,7 @@ static void read_typed(reader *r, const ynode *y, search_part *p) {
   p->about.model = string(r, y, "model");
   p->about.machine = string(r, y, "machine");
   p->about.types = p->shared[SHARED_parameter_dtypes];
+  if (yaml_get(y, "fusible")) p->o.fusible = number(r, y, "fusible", 0, 1);
   p->about.batchnorm.samples = number(r, y, "batchnorm_samples", 0, INT64_MAX);
   p->about.batchnorm.groups = number(r, y, "batchnorm_groups", 0, INT64_MAX);
   p->about.mfu = share(r, y, "mfu");

@@ -18,6 +18,7 @@ typedef struct {
   optim_opts optim;
   sim_bytes bytes;
   u32 top;         // how many plans to keep; 0: all
+  bool fusible;    // the model has attention that attention=fused changes: reports and hints name it
   bool plain;      // nothing is searched besides: not what equal shares would take
   u32 part, parts; // evaluate this part of the space, from 1, of so many; 0: all of it
   bool no_bounds;  // evaluate everything (tests)

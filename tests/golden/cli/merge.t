@@ -271,7 +271,6 @@ $ heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 
 error[E0506]: no plan can run: of 18, 18 too large for 921 MiB of host memory
   note: the smallest needs at least 1.39 GiB of host memory on a node
   hint: use nodes with more host memory: --machine '... hostmem=2GiB', or offload less (offload=none) if devices have room for it
-  hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 $ heddle merge host1.json host2.json 2>&1 | diff whole.txt -
 $ for k in 1 2; do heddle plan gpt2 --batch 32 --seq 512 --train --optimizer adam --machine '1x2 v100 hostmem=1GiB' --strategy 'offload=none,states+params tp=2 mb=1' --part $k/2 -o host$k.json >part.txt; done; heddle merge host1.json host2.json | grep 'host memory'

@@ -23,13 +23,13 @@ certificate    2511 plans: 3 fit, 40 too large, 1460 too slow, 0 impossible, 100
                3 simulated, 40 ruled out by bounds on memory, 1460 on time
                on ranks: all, 0 to 3, 4 to 7
                no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 23.0 % more
-               other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=*' has them
+               other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=* overlap=*' has them
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
 v100        4  28 samples         43.8 %    95.7 %         4.3 %  0.0 %     24.5 GiB  28.8 GiB                     10.9 %
 a100        4  36 samples         56.2 %    93.9 %         4.3 %  1.8 %     31.1 GiB  72.0 GiB                     14.1 %
 
-equal shares   1.13x the time at best: dp=8 tp=1 pp=1 recompute=selective
+equal shares   1.13x the time at best on all devices: dp=8 tp=1 pp=1 recompute=selective
 without waits  2.785 s, if no device ever waited for another one: the winner takes 5.6 % more
 one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 $ heddle sim bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" | head -23
@@ -407,7 +407,7 @@ certificate  2511 plans: 1 fit, 40 too large, 812 too slow, 650 impossible, 1008
              1 simulated, 40 ruled out by bounds on memory, 812 on time
              on ranks: all, 0 to 3, 4 to 7
              no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 2.01 times that
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=* overlap=*' has them
 impossible   351 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
              107 such as dp=1 tp=8 pp=1 recompute=selective:
@@ -448,7 +448,7 @@ certificate  1164 plans: 2 fit, 0 too large, 691 too slow, 180 impossible, 291 e
              2 simulated, 0 ruled out by bounds on memory, 691 on time
              on ranks: all, 0 to 1, 2 to 5
              no plan can be faster than 345.0 ms, its matmuls on all devices at their best rates: the winner takes 52.2 % more
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=* overlap=*' has them
 impossible   180 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
 
@@ -668,6 +668,7 @@ certificate  68 plans: 13 fit, 0 too large, 28 too slow, 0 impossible, 27 equal 
              13 simulated, 0 ruled out by bounds on memory, 28 on time
              on ranks: all, 0 to 3, 4 to 5
              no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 62.4 % more
+             other values of some choices are not in it; --strategy 'attention=*' has them
 
 replicas tried     plans  simulated      best  at least  why not
 1x1x2+1x1x2+1x1x2     16          5  797.4 ms  797.4 ms
@@ -854,7 +855,7 @@ time per step   23.51 ms
 $ heddle plan bert-base:layers=6,hidden=256,heads=4,vocab=30000 --seq 128 --batch 32 --train --machine short.yaml --strategy "dp=1 tp=1 pp=2 mb=1 recompute=none"
 error[E0506]: no plan can run: of 2, 2 too large for 145 MiB to 234 MiB of memory
   note: the smallest needs at least 496 MiB on a rank
-  hint: use more devices, zero=3, recompute=full or a smaller batch
+  hint: use more devices, zero=3, recompute=full, attention=fused or a smaller batch
   hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 ## The fastest cuts need 5990400 bytes, and are taken where there are so many.

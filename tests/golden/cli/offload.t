@@ -311,21 +311,21 @@ nodes  devices  link              each way       host  host memory  bandwidth  N
 $ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB' --memory-limit 300MiB
 error[E0506]: no plan can run: of 12, 12 too large for 300 MiB of memory
   note: the smallest needs at least 1023 MiB on a rank
-  hint: use more devices, zero=3, recompute=full or a smaller batch; the machine has host memory: offload=*
+  hint: use more devices, zero=3, recompute=full, attention=fused or a smaller batch; the machine has host memory: offload=*
   hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 $ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB' --memory-limit 900MiB --strategy 'offload=*' | sed -n '/^ *mb/,/^ 1/p'
     mb  recompute  offload                  time         samples   memory  limited by
  1   8  selective  grads+states         457.2 ms  1.00x  17.50/s  862 MiB  waiting 37 %
 $ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB hostbw=100GB/s' --memory-limit 300MiB 2>&1 | grep devices
-  hint: use more devices, zero=3, recompute=full or a smaller batch; the machine has host memory: offload=* update=*
+  hint: use more devices, zero=3, recompute=full, attention=fused or a smaller batch; the machine has host memory: offload=* update=*
 $ heddle plan gpt2:layers=2 --batch 8 --machine '1x1 v100 hostmem=64GiB' --memory-limit 100MiB 2>&1 | grep hint
-  hint: use more devices, more microbatches (mb) or a smaller batch; the machine has host memory: offload=params
+  hint: use more devices, more microbatches (mb), attention=fused or a smaller batch; the machine has host memory: offload=params
   hint: the model is in f32; --dtype f16 or bf16 halves its memory
 $ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100' --memory-limit 300MiB 2>&1 | grep devices
-  hint: use more devices, zero=3, recompute=full or a smaller batch
+  hint: use more devices, zero=3, recompute=full, attention=fused or a smaller batch
 $ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB' --memory-limit 100MiB --strategy 'offload=states,acts' 2>&1 | grep devices
-  hint: use more devices, zero=3, recompute=full or a smaller batch
+  hint: use more devices, zero=3, recompute=full, attention=fused or a smaller batch
 $ heddle plan mlp-xs --batch 1024 --train --optimizer adam --machine '1x2 v100 hostmem=1MiB host=16GB/s' --auto --memory-limit 8GiB --strategy offload=states
 error[E0506]: no plan can run: of 285, 66 impossible, 124 too large for 922 KiB of host memory, 95 equal to another
   note: 66 impossible, such as dp=1 tp=2 pp=1 offload=states sp: no input has a sequence dimension that every layer keeps; sp cannot split it 2 ways

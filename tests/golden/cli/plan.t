@@ -290,7 +290,7 @@ next         dp=2 tp=4 pp=1 recompute=selective
              1.02x the time, limited by communication
 certificate  300 plans: 30 fit, 0 too large, 240 too slow, 30 impossible, 0 equal to another;
              30 simulated, 0 ruled out by bounds on memory, 240 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=* overlap=* layers=*' has them
 impossible   15 such as dp=1 tp=1 pp=8:
              8 pipeline stages, but the model has only 5 blocks and matmuls
              15 such as dp=1 tp=8 pp=1:
