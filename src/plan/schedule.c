@@ -238,6 +238,7 @@ bool plan_line(ctx *c, arena *a, const plan *pn, const plan_graph *g, u32 *count
   for (u32 i = 0; ok && pn->rendezvous && i < g->nedges; i++) most += 2 * (size_t)g->nmicro;
   sim_order *v = ok ? NEWN(a, sim_order, most) : NULL;
   *count = !ok ? 0 : pn->rendezvous ? blocking_line(tmp, s, &line, v) : flowing_line(s, &line, v);
+  assert(*count <= most);
   *out = v;
   arena_free(tmp);
   return ok;

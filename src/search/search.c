@@ -667,7 +667,6 @@ static search_host host_of(const machine *m) {
 
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                 const search_opts *o, search_result *r) {
-  u64 start = clock_ns();
   *r = (search_result){.batch = o->batch, .host = host_of(m)};
   int threads = o->threads > 0 ? o->threads : cpu_count();
   u32 ranks = o->ranks ? o->ranks : m->nranks;
@@ -705,7 +704,6 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
     arena_free(s.w[i].a);
     ctx_free(s.w[i].c);
   }
-  r->time_ns = clock_ns() - start;
   if (ok && !r->nfit && !o->parts) outcome_no_plan(c, o, r);
   return ok && (r->nfit || o->parts);
 }

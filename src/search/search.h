@@ -154,7 +154,6 @@ typedef struct {
   search_host host;
   u64 screened;      // fingerprint of all points, their plans and bounds, before any was applied
   bool bound_failed; // a plan was faster than its measured bound, so these were not used: a bug
-  u64 time_ns;       // wall clock of the search
   // Of the best plan on devices of several kinds; nkinds 0: of one kind, or no plan was simulated whole
   u32 nkinds;
   const plan_kind *kinds;

@@ -410,7 +410,7 @@ const sim_line *sim_line_new(arena *a, const sim_stages *st, const sim_order *or
   }
   for (u32 q = 0; q < pl->nplaces; q++) compress(&x, q);
   count_types(&x);
-  x.l->many = x.many.v, x.l->nmany = x.many.n;
+  x.l->many = x.many.v;
   x.l->pair = x.pair.v, x.l->npairs = x.pair.n, x.l->last = x.last;
   x.l->op = x.op.v, x.l->n = x.op.n, x.l->nslots = x.maker.n;
   x.l->at_once = x.pair.n <= UINT16_MAX;

@@ -181,7 +181,6 @@ struct sim_line {
   u32 n, nslots;
   const sim_op *op;
   const u32 *many;
-  u32 nmany;    // of it
   bool at_once; // every value is sent by the task that makes it, and there is nothing else
   u32 npairs;
   const sim_pair *pair;
