@@ -99,7 +99,7 @@ void deadlock_report(ctx *c, const merge *m, loc where) {
   const bool runs = m->bounded && sched_runs(m->s, NULL);
   if (runs && m->buffers.rendezvous)
     diag_hint(c, "buffers=unbounded lets senders go on");
-  else if (runs)
+  else if (runs) // more than there was room for, so two at least
     diag_hint(c, "it runs with room for %u messages in every buffer", enough(m->s));
   else
     diag_hint(c, "put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run "
