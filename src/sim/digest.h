@@ -27,7 +27,7 @@ typedef struct {
   bool *came; // by slot: it is of a value that comes over a link in the microbatch that stands for all
   i64 *x, *frame;
   stage_ends *ends;            // NULL: none of their own
-  bool *summing;               // by slot: it is a clock of the stream of sums; NULL: not asked yet
+  bool *summing;               // by slot: it is a clock of the stream of sums
   bool last;                   // tasks of the last microbatch are looked at
   u32 before[2], after_all[2]; // ... nodes of what comes before the tasks, and after them: from, to
   const u8 *arrived;           // ... by slot: what comes before the tasks leaves it
@@ -71,6 +71,12 @@ bool digest_reads(digest *d, u32 n0, u32 n1, u32 mark, late_reads *late);
 // Slots of what comes over a link in the microbatch that stands for all.
 static inline const u32 *digest_coming(const digest *d, u32 link, bool back) {
   return d->comes[back][digest_turn(d, d->pl->link[link].from)] + (size_t)link * d->W;
+}
+// The clocks that a node occupies, n of them: those of its callee, if it is a call.
+static inline const u32 *digest_occupies(const sim_graph *c, u32 node, u32 *n) {
+  const sim_site *site = c->dur[node] < 0 ? &c->site[~c->dur[node]] : NULL;
+  *n = site ? site->sub->nclock : c->in[node] - c->occ[node];
+  return site ? site->clock : c->ref + c->occ[node];
 }
 // What comes over links in the microbatch that stands for all is noted in d->came.
 void digest_coming_now(digest *d);

@@ -71,15 +71,12 @@ static bool find_stream(digest *d, u32 n0, u32 n1) {
 // Do the nodes occupy clocks of places alone? A weight that several places read may lie on ranks between them: nothing is
 // known of their clocks.
 static bool on_places(const digest *d, u32 n0, u32 n1) {
-  const sim_graph *c = d->c;
-  bool *known = ZNEWN(d->s->tmp, bool, c->nslot + 1);
+  bool *known = ZNEWN(d->s->tmp, bool, d->c->nslot + 1);
   for (u32 k = 0; k < 2 * d->pl->nplaces * d->C; k++) known[d->ends->clock[k]] = true;
-  for (u32 i = n0; i < n1; i++) {
-    const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
-    for (u32 k = 0; site && k < site->sub->nclock; k++)
-      if (!known[site->clock[k]]) return false;
-    for (u32 k = c->occ[i]; k < c->in[i]; k++)
-      if (!known[c->ref[k]]) return false;
+  for (u32 i = n0, n; i < n1; i++) {
+    const u32 *clock = digest_occupies(d->c, i, &n);
+    for (u32 k = 0; k < n; k++)
+      if (!known[clock[k]]) return false;
   }
   return true;
 }

@@ -54,6 +54,9 @@ static void find_clocks(digest *d) {
   d->clock = ZNEWN(d->s->a, u32, d->s->nclasses * d->s->nstreams);
   for (u32 k = 0; k < d->c->nclock; k++)
     d->clock[d->c->clock_class[k] * d->s->nstreams + d->c->clock_stream[k]] = d->c->port_in[k];
+  d->summing = ZNEWN(d->s->tmp, bool, d->c->nslot + 1);
+  for (u32 k = 0; d->pl->sums && k < d->c->nclock; k++)
+    d->summing[d->c->port_in[k]] = d->c->clock_stream[k] == d->pl->sums;
   d->cell_of = ZNEWN(d->s->tmp, u32, d->c->nslot + 1);
   for (u32 k = 0; k < d->pl->nplaces * d->C; k++) d->cell_of[digest_clock(d, k / d->C, k % d->C, 0)] = k + 1;
   d->cell_of[0] = 0; // of those that have none
@@ -165,12 +168,10 @@ static bool add_wait(digest *d, late_reads *w, u32 slot, u32 node) {
 
 bool digest_reads(digest *d, u32 n0, u32 n1, u32 mark, late_reads *late) {
   const sim_graph *c = d->c;
-  for (u32 i = n0; i < n1; i++) {
-    const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
-    for (u32 k = 0; site && k < site->sub->nclock; k++)
-      if (d->port[site->clock[k]] != d->nport) return false;
-    for (u32 k = c->occ[i]; k < c->in[i]; k++)
-      if (d->port[c->ref[k]] != d->nport) return false;
+  for (u32 i = n0, n; i < n1; i++) {
+    const u32 *clock = digest_occupies(c, i, &n);
+    for (u32 k = 0; k < n; k++)
+      if (d->port[clock[k]] != d->nport) return false;
     for (u32 k = c->in[i]; k < c->out[i]; k++) {
       const u32 slot = c->ref[k];
       if (!slot || d->written[slot] == mark || d->port[slot] == d->nport) continue;

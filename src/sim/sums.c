@@ -9,27 +9,12 @@
 #include "sim/pipe.h"
 
 // ---- tasks ------------------------------------------------------------------------------------------------
-// By slot: is it a clock of the stream?
-static const bool *clocks_of_stream(digest *d) {
-  if (!d->summing) {
-    d->summing = ZNEWN(d->s->tmp, bool, d->c->nslot + 1);
-    for (u32 k = 0; k < d->c->nclock; k++)
-      if (d->c->clock_stream[k] == d->pl->sums) d->summing[d->c->port_in[k]] = true;
-  }
-  return d->summing;
-}
-
-bool sums_is(const digest *of, const sim_piece *p) {
-  digest *d = (digest *)(uintptr_t)of;
+bool sums_is(const digest *d, const sim_piece *p) {
   if (!d->pl->sums || p->kind != PIECE_TASK || p->mb != digest_last(d, p->stage)) return false;
-  const sim_graph *c = d->c;
-  const bool *is = clocks_of_stream(d);
-  for (u32 i = d->s->node_of[p->first]; i < d->s->node_of[p->end]; i++) {
-    const sim_site *site = c->dur[i] < 0 ? &c->site[~c->dur[i]] : NULL;
-    for (u32 k = 0; site && k < site->sub->nclock; k++)
-      if (is[site->clock[k]]) return true;
-    for (u32 k = c->occ[i]; k < c->in[i]; k++)
-      if (is[c->ref[k]]) return true;
+  for (u32 i = d->s->node_of[p->first], n; i < d->s->node_of[p->end]; i++) {
+    const u32 *clock = digest_occupies(d->c, i, &n);
+    for (u32 k = 0; k < n; k++)
+      if (d->summing[clock[k]]) return true;
   }
   return false;
 }
@@ -128,13 +113,11 @@ static bool made_in_time(after *x, u32 slot) {
 // Does the node occupy the compute clock of the class that the value is on?
 static bool on_its_clock(const after *x, u32 node, u32 slot) {
   const digest *d = x->d;
-  const sim_graph *c = d->c;
-  const u32 u = d->unit_of[slot], clock = u ? d->clock[(u - 1) * d->s->nstreams] : 0;
-  const sim_site *site = c->dur[node] < 0 ? &c->site[~c->dur[node]] : NULL;
-  for (u32 k = 0; site && k < site->sub->nclock; k++)
-    if (clock && site->clock[k] == clock) return true;
-  for (u32 k = c->occ[node]; k < c->in[node]; k++)
-    if (clock && c->ref[k] == clock) return true;
+  const u32 u = d->unit_of[slot], own = u ? d->clock[(u - 1) * d->s->nstreams] : 0;
+  u32 n;
+  const u32 *clock = digest_occupies(d->c, node, &n);
+  for (u32 k = 0; own && k < n; k++)
+    if (clock[k] == own) return true;
   return false;
 }
 
@@ -167,11 +150,8 @@ static bool find_waits(after *x) {
 // The place whose clock the node occupies, + 1, by the number of the one that stands for others; 0: of none. *ok false: of
 // several, of which one stands for others, too.
 static u32 place_of_node(const after *x, u32 node, const u32 *times, bool *ok) {
-  const sim_graph *c = x->d->c;
-  const sim_site *site = c->dur[node] < 0 ? &c->site[~c->dur[node]] : NULL;
-  const u32 n = site ? site->sub->nclock : c->in[node] - c->occ[node];
-  const u32 *clock = site ? site->clock : c->ref + c->occ[node];
-  u32 of = 0;
+  u32 of = 0, n;
+  const u32 *clock = digest_occupies(x->d->c, node, &n);
   for (u32 k = 0; k < n; k++) {
     const u32 r = x->rep_of[clock[k]];
     if (!r) *ok = false;
