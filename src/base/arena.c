@@ -371,12 +371,22 @@ void arena_release(arena *a, arena_mark_t m) {
 
 size_t arena_bytes(const arena *a) { return a->bytes; }
 
+// What was allocated last grows where it is, if its block has room.
+static bool lengthened(arena *a, char *v, size_t from, size_t to) {
+  if (RED_ZONE || !v || v + ROUND_UP(from) != a->at || (size_t)(a->end - v) < ROUND_UP(to)) return false;
+  a->at = v + ROUND_UP(to);
+  return true;
+}
+
 void *vec_grow(arena *a, void *v, u32 n, u32 *cap, u32 want, size_t size) {
   const u32 most = 1u << 31; // so that n + 1 never wraps
   if (want > most) base_out_of_memory((size_t)want * size);
-  u32 c = *cap > most / 2 ? most : MAX(2 * *cap, MAX(want, 8u));
-  void *q = arena_alloc(a, (size_t)c * size);
-  if (n) memcpy(q, v, n * size);
+  const u32 c = *cap > most / 2 ? most : MAX(2 * *cap, MAX(want, 8u));
+  void *q = v;
+  if (!lengthened(a, v, (size_t)*cap * size, (size_t)c * size)) {
+    q = arena_alloc(a, (size_t)c * size);
+    if (n) memcpy(q, v, n * size);
+  }
   *cap = c;
   return q;
 }

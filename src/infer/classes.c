@@ -14,21 +14,25 @@ typedef struct {
 } atom; // child: index of the major of two children; 0 = leaf
 
 struct classes {
-  arena *a, *tmp; // tmp: laws, one instruction at a time
-  const prog *p;
-  VEC(atom) atoms; // [0] unused
-  u32 **dims;      // per function: value * DIMS_MAX + dim -> atom (0: extent 1)
-  u32 nfuncs;      // functions made later have no classes
-  bool *done;
-  u32 *id_of;           // atom -> class id
+  u32 **dims;           // per function: value * DIMS_MAX + dim -> where its list begins (0: extent 1)
+  u32 nfuncs;           // functions made later have no classes
+  VEC(u32) lists;       // how many classes, and which, major first; [0] unused
   VEC(class_info) info; // [0] unused
 };
 
-static u32 atom_new(classes *k, i64 extent) {
-  *vec_push(k->a, &k->atoms) = (atom){.extent = extent};
+typedef struct {         // while functions are analysed
+  arena *a, *work, *tmp; // of the result; of what is here; of laws, one instruction at a time
+  const prog *p;
+  VEC(atom) atoms; // [0] unused
+  u32 **dims;      // as above, -> atom
+  bool *done;
+} analysis;
+
+static u32 atom_new(analysis *k, i64 extent) {
+  *vec_push(k->work, &k->atoms) = (atom){.extent = extent};
   return k->atoms.n - 1;
 }
-static u32 root(classes *k, u32 x) {
+static u32 root(analysis *k, u32 x) {
   while (k->atoms.v[x].fwd) {
     u32 up = k->atoms.v[x].fwd;
     if (k->atoms.v[up].fwd) k->atoms.v[x].fwd = k->atoms.v[up].fwd;
@@ -36,7 +40,7 @@ static u32 root(classes *k, u32 x) {
   }
   return x;
 }
-static void split(classes *k, u32 x, i64 major) {
+static void split(analysis *k, u32 x, i64 major) {
   u32 c = atom_new(k, major), d = atom_new(k, k->atoms.v[x].extent / major);
   assert(d == c + 1);
   (void)d;
@@ -45,7 +49,7 @@ static void split(classes *k, u32 x, i64 major) {
 }
 
 enum { LIST_MAX = 64 };
-static u32 leaves(classes *k, u32 x, u32 *out, u32 n) {
+static u32 leaves(analysis *k, u32 x, u32 *out, u32 n) {
   x = root(k, x);
   u32 c = k->atoms.v[x].child;
   if (!c) {
@@ -57,7 +61,7 @@ static u32 leaves(classes *k, u32 x, u32 *out, u32 n) {
 }
 
 // Equates two lists of atoms, major first, refining either side as far as extents divide.
-static void unify(classes *k, const u32 *xs, u32 nx, const u32 *ys, u32 ny) {
+static void unify(analysis *k, const u32 *xs, u32 nx, const u32 *ys, u32 ny) {
   u32 a[LIST_MAX], b[LIST_MAX], na = 0, nb = 0;
   for (u32 i = 0; i < nx; i++) na = leaves(k, xs[i], a, na);
   for (u32 i = 0; i < ny; i++) nb = leaves(k, ys[i], b, nb);
@@ -95,9 +99,9 @@ static void unify(classes *k, const u32 *xs, u32 nx, const u32 *ys, u32 ny) {
   }
 }
 
-static u32 *dims_of(classes *k, func f, value v) { return k->dims[f.i] + (size_t)v * DIMS_MAX; }
+static u32 *dims_of(analysis *k, func f, value v) { return k->dims[f.i] + (size_t)v * DIMS_MAX; }
 
-static void equate_values(classes *k, func f, value v, func g, value w) {
+static void equate_values(analysis *k, func f, value v, func g, value w) {
   const type_info *t = val_type(k->p, func_get(k->p, f), v);
   if (t->tuple) return;
   u32 *x = dims_of(k, f, v), *y = dims_of(k, g, w);
@@ -105,7 +109,7 @@ static void equate_values(classes *k, func f, value v, func g, value w) {
     if (x[d] && y[d] && k->atoms.v[x[d]].extent == k->atoms.v[y[d]].extent) unify(k, x + d, 1, y + d, 1);
 }
 
-static void term(classes *k, u32 *dim, const law_term *t, const u32 *letter) {
+static void term(analysis *k, u32 *dim, const law_term *t, const u32 *letter) {
   for (u32 d = 0; d < t->nd; d++) {
     u32 list[LAW_FACTORS];
     for (u32 j = 0; j < t->dim[d].n; j++) list[j] = letter[t->dim[d].f[j]];
@@ -113,7 +117,7 @@ static void term(classes *k, u32 *dim, const law_term *t, const u32 *letter) {
   }
 }
 
-static void analyse(classes *k, func f) {
+static void analyse(analysis *k, func f) {
   if (k->done[f.i]) return;
   k->done[f.i] = true;
   const prog *p = k->p;
@@ -153,39 +157,54 @@ static void analyse(classes *k, func f) {
   }
 }
 
-classes *classes_of(arena *a, const prog *p) {
-  classes *k = NEW(a, classes);
-  k->a = a, k->p = p, k->nfuncs = p->funcs.n, k->tmp = arena_new();
-  atom_new(k, 0);
-  k->dims = ZNEWN(a, u32 *, p->funcs.n);
-  k->done = ZNEWN(a, bool, p->funcs.n);
-  analyse(k, p->main);
-  arena_free(k->tmp);
-  k->id_of = ZNEWN(a, u32, k->atoms.n);
-  vec_push(a, &k->info)->extent = 0;
-  for (u32 f = 1; f < p->funcs.n; f++) {
-    if (!k->done[f]) continue;
-    const func_info *fi = p->funcs.v[f];
-    for (u32 i = DIMS_MAX; i < fi->values.n * DIMS_MAX; i++) {
-      u32 list[LIST_MAX], n = k->dims[f][i] ? leaves(k, k->dims[f][i], list, 0) : 0;
-      for (u32 j = 0; j < n; j++) {
-        if (!k->id_of[list[j]]) {
-          k->id_of[list[j]] = k->info.n;
-          *vec_push(a, &k->info) = (class_info){k->atoms.v[list[j]].extent, k->atoms.v[list[j]].fixed, 0};
-        }
-        k->info.v[k->id_of[list[j]]].uses++;
+// The list of a dimension's classes; those that no dimension had before are numbered.
+static u32 list_of(analysis *k, classes *to, u32 *id, u32 *list, u32 x) {
+  u32 leaf[LIST_MAX];
+  x = root(k, x);
+  if (!list[x]) {
+    const u32 n = leaves(k, x, leaf, 0);
+    list[x] = to->lists.n;
+    *vec_push(k->a, &to->lists) = n;
+    for (u32 j = 0; j < n; j++) {
+      const atom *l = &k->atoms.v[leaf[j]];
+      if (!id[leaf[j]]) {
+        id[leaf[j]] = to->info.n;
+        *vec_push(k->a, &to->info) = (class_info){l->extent, l->fixed, 0};
       }
+      *vec_push(k->a, &to->lists) = id[leaf[j]];
     }
   }
-  return k;
+  const u32 *l = &to->lists.v[list[x]];
+  for (u32 j = 1; j <= l[0]; j++) to->info.v[l[j]].uses++;
+  return list[x];
+}
+
+classes *classes_of(arena *a, const prog *p) {
+  analysis k = {.a = a, .p = p, .work = arena_new(), .tmp = arena_new()};
+  classes *to = NEW(a, classes);
+  *to = (classes){.dims = ZNEWN(a, u32 *, p->funcs.n), .nfuncs = p->funcs.n};
+  k.dims = to->dims, k.done = ZNEWN(k.work, bool, p->funcs.n);
+  atom_new(&k, 0);
+  analyse(&k, p->main);
+  arena_free(k.tmp);
+  u32 *id = ZNEWN(k.work, u32, k.atoms.n), *list = ZNEWN(k.work, u32, k.atoms.n);
+  *vec_push(a, &to->lists) = 0;
+  vec_push(a, &to->info)->extent = 0;
+  for (u32 f = 1; f < p->funcs.n; f++) {
+    u32 *dims = k.dims[f];
+    for (u32 i = DIMS_MAX; k.done[f] && i < p->funcs.v[f]->values.n * DIMS_MAX; i++)
+      if (dims[i]) dims[i] = list_of(&k, to, id, list, dims[i]);
+  }
+  arena_free(k.work);
+  return to;
 }
 
 u32 classes_count(const classes *k) { return k->info.n - 1; }
 const class_info *classes_get(const classes *k, u32 id) { return &k->info.v[id]; }
 
 u32 classes_dim(const classes *k, func f, value v, u32 dim, u32 *id, u32 cap) {
-  u32 x = f.i < k->nfuncs && k->dims[f.i] ? k->dims[f.i][(size_t)v * DIMS_MAX + dim] : 0, list[LIST_MAX];
-  u32 n = x ? leaves((classes *)k, x, list, 0) : 0;
-  for (u32 i = 0; i < n && i < cap; i++) id[i] = k->id_of[list[i]];
-  return MIN(n, cap);
+  const u32 at = f.i < k->nfuncs && k->dims[f.i] ? k->dims[f.i][(size_t)v * DIMS_MAX + dim] : 0;
+  const u32 n = MIN(k->lists.v[at], cap);
+  for (u32 i = 0; i < n; i++) id[i] = k->lists.v[at + 1 + i];
+  return n;
 }

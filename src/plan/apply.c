@@ -185,9 +185,19 @@ void main_open(main_build *to, apply *x, u32 most) {
   *to = mb;
 }
 
+// A weight at least comes, is unpacked, has a sum, is unpacked again and goes. Of many weights, what vectors outgrow is memory.
+static void reserve_main(main_build *mb) {
+  func_info *f = func_get(mb->p, mb->b.f);
+  const u32 n = mb->m->nparams;
+  vec_reserve(mb->p->a, &f->values, 5 * n);
+  vec_reserve(mb->p->a, &f->opds, 5 * n);
+  vec_reserve(mb->p->a, &f->body, 2 * n);
+}
+
 static bool build_main(apply *x, u32 most) {
   main_build mb;
   main_open(&mb, x, most);
+  reserve_main(&mb);
   mb.offload = x->pn->offload, mb.host_update = x->pn->host_update;
   if (!main_stages(&mb)) return false;
   main_offload_stages(&mb);
