@@ -75,13 +75,6 @@ bool ir_split_of(const prog *p, const law *l, const law_term *t, u8 axis, const 
   return false;
 }
 
-static bool term_has(const law_term *t, u8 letter) {
-  for (u32 d = 0; d < t->nd; d++)
-    for (u32 j = 0; j < t->dim[d].n; j++)
-      if (t->dim[d].f[j] == letter) return true;
-  return false;
-}
-
 // ---- what the operands say --------------------------------------------------------------------------
 static axis_use *use_of(flow *w, u8 axis, u32 k) {
   for (u32 j = 0; j < w->n; j++)
@@ -132,7 +125,7 @@ static bool add_part(flow *w, u32 k, const lay_part *q) {
 static bool check_split(flow *w, const axis_use *u) {
   ctx *c = w->p->c;
   bool contracted = false;
-  for (u32 r = 0; r < w->l->nres; r++) contracted |= !term_has(&w->l->res[r], u->at.letter);
+  for (u32 r = 0; r < w->l->nres; r++) contracted |= !law_term_has(&w->l->res[r], u->at.letter);
   if (contracted && w->row->red == RED_NONE) {
     diag(c, E_LAYOUT, w->where, "%s: operand %u, %s, may not be split over %s: the pieces do not add up",
          w->row->name, u->by + 1, operand_str(w, u->by), axis_str(w, u->axis));
@@ -141,7 +134,7 @@ static bool check_split(flow *w, const axis_use *u) {
   for (u32 k = 0; k < w->l->nopd; k++) {
     bool split = layout_split_of(w->p->sp, w->opd[k], u->axis) != NULL;
     bool part = layout_part_of(w->p->sp, w->opd[k], u->axis) != RED_NONE;
-    bool has = term_has(&w->l->opd[k], u->at.letter), add = contracted && law_lin(w->l, k) == 'j';
+    bool has = law_term_has(&w->l->opd[k], u->at.letter), add = contracted && law_lin(w->l, k) == 'j';
     if (has ? split : part == add) continue;
     diag(c, E_LAYOUT, w->where, "%s: operand %u is %s; with operand %u, %s, it must be %s over %s",
          w->row->name, k + 1, operand_str(w, k), u->by + 1, operand_str(w, u->by),
@@ -236,7 +229,7 @@ bool ir_layout_allowed(const prog *p, const law *l, u32 k, layout declared, layo
     if (!ir_letter_at(p, l, &l->res[k].dim[d->split[s].dim], &d->split[s], &at)) return false;
     if (l->letter[at.letter].flags & LAW_WHOLE) return false;
     for (u32 o = 0; o < l->nopd; o++)
-      if (term_has(&l->opd[o], at.letter)) return false;
+      if (law_term_has(&l->opd[o], at.letter)) return false;
   }
   for (u32 q = 0; q < d->npart; q++)
     if (layout_part_of(p->sp, derived, d->part[q].axis) != (reduction)d->part[q].red) return false;

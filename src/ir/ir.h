@@ -196,6 +196,7 @@ prog *prog_empty(const prog *p);         // the same without functions
 type type_tensor(prog *p, const shape *s, layout l, group g);
 type type_tuple(prog *p, const type *elem, u32 n);
 static inline const type_info *type_get(const prog *p, type t) { return &p->types.v[t.i]; }
+u32 type_leaves(const prog *p, type t);             // tensors in it; 1 of a tensor
 type type_with(prog *p, type t, layout l, group g); // same shape, elsewhere (tensors)
 type type_on(prog *p, type t, group g);             // same layout on another group (tuples too)
 type type_bind(prog *p, type t, group g);        // a callee's type as seen by a call on g: group 0 becomes g

@@ -68,6 +68,13 @@ type type_tuple(prog *p, const type *elem, u32 n) {
   return (type){id};
 }
 
+u32 type_leaves(const prog *p, type t) {
+  const type_info *ti = type_get(p, t);
+  u32 n = 0;
+  for (u32 k = 0; ti->tuple && k < ti->n; k++) n += type_leaves(p, ti->elem[k]);
+  return ti->tuple ? n : 1;
+}
+
 type type_with(prog *p, type t, layout l, group g) {
   const type_info *i = type_get(p, t);
   assert(!i->tuple && t.i);

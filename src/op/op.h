@@ -132,6 +132,12 @@ typedef struct {
   u32 nd;
   law_dim dim[DIMS_MAX];
 } law_term;
+static inline bool law_term_has(const law_term *t, u32 letter) {
+  for (u32 d = 0; d < t->nd; d++)
+    for (u32 j = 0; j < t->dim[d].n; j++)
+      if (t->dim[d].f[j] == letter) return true;
+  return false;
+}
 typedef struct {
   i64 extent;
   u8 flags;  // WHOLE: may not be split; ADDRESSED: picked by value, not iterated; FIXED: shrinking must keep

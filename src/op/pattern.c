@@ -5,16 +5,9 @@
 // the work.
 #include "op/op.h"
 
-static bool term_has(const law_term *t, u32 letter) {
-  for (u32 d = 0; d < t->nd; d++)
-    for (u32 i = 0; i < t->dim[d].n; i++)
-      if (t->dim[d].f[i] == letter) return true;
-  return false;
-}
-
 static u32 terms_with(const law_term *t, u32 n, u32 letter) {
   u32 count = 0;
-  for (u32 k = 0; k < n; k++) count += term_has(&t[k], letter);
+  for (u32 k = 0; k < n; k++) count += law_term_has(&t[k], letter);
   return count;
 }
 
@@ -84,7 +77,7 @@ static bool cut(const law *l, const law_term *t, u32 letter, law_piece *out) {
 // 0: cuts what the first operand does not have; 1: leaves a sum; 2: others.
 static u32 order_of(const law *l, u32 letter) {
   if (terms_with(l->res, l->nres, letter) < l->nres) return 1;
-  return l->nopd > 1 && !term_has(&l->opd[0], letter) && terms_with(l->opd, l->nopd, letter) ? 0 : 2;
+  return l->nopd > 1 && !law_term_has(&l->opd[0], letter) && terms_with(l->opd, l->nopd, letter) ? 0 : 2;
 }
 
 static law_pattern pattern_of(arena *a, opcode op, const law *l, const shape *opd, u32 letter) {

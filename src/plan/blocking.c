@@ -30,10 +30,6 @@ static bool together(const sched *s, u32 replica, u32 from, u32 to) {
   return x->n == y->n && !memcmp(x->v, y->v, sizeof *x->v * x->n);
 }
 
-static bool has_gradient(const sched *s, const sched_edge *e) {
-  return !e->no_gradient && !(s->forward && (s->forward[e->from] || s->forward[e->to]));
-}
-
 static void move(blocking *x, const message *m) {
   order_put(x->s, x->order, &x->n, &m->task, true);
   x->order[x->n - 1].to = (u16)(m->task.replica * x->s->nstages + m->to + 1);
@@ -68,13 +64,13 @@ static void run(blocking *x, u32 place, const sched_task *t) {
   take_all(x, place);
   for (u32 k = 0; k < s->nedges && t->kind != TASK_W; k++) {
     const sched_edge *e = &s->edge[k];
-    if (t->kind == TASK_F ? e->to == t->stage : e->from == t->stage && has_gradient(s, e))
+    if (t->kind == TASK_F ? e->to == t->stage : e->from == t->stage && sched_has_gradient(s, e))
       take(x, t->kind == TASK_F ? e->from : e->to, t);
   }
   order_put(s, x->order, &x->n, t, false);
   for (u32 k = s->nedges; k-- > 0 && t->kind != TASK_W;) {
     const sched_edge *e = &s->edge[k];
-    if (t->kind == TASK_F ? e->from != t->stage : e->to != t->stage || !has_gradient(s, e)) continue;
+    if (t->kind == TASK_F ? e->from != t->stage : e->to != t->stage || !sched_has_gradient(s, e)) continue;
     const u16 to = t->kind == TASK_F ? e->to : e->from;
     if (!together(s, t->replica, t->stage, to)) x->send[place][x->left[place]++] = (message){*t, to};
   }

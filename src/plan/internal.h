@@ -3,6 +3,20 @@
 #define HEDDLE_PLAN_INTERNAL_H
 #include "plan/plan.h"
 
+// ---- sharding one function (shard.c) ----------------------------------------------------------------------
+typedef struct {
+  u8 axis, letter;
+  bool weak, result; // result: the plan named a dimension of the result
+  u16 table;
+  i64 stride;
+} choice;                        // axis splits letter at stride
+extern const layout LAYOUT_FREE; // a parameter that takes the layout its first consumer needs
+typedef struct {
+  func dst;
+  const layout *in;
+  const bool *stored;
+} sharded; // layouts of the parameters, free ones resolved
+
 // A stretch of main in periods that do the same with weights of their own, see layers.c.
 typedef struct {
   u32 from, len, times; // from: instruction, from 0

@@ -776,6 +776,8 @@ bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what);
 // What lies in host memory (offload.c): plan.offload of a strategy. False and a diagnostic if there is no such thing or memory.
 const char *plan_offload_absent(const prog *src, const plan *pn, u32 word); // why not; NULL: it has
 bool policy_offload(const prog *src, plan *pn, const hybrid_opts *o);
+// Another axis of a plan that has room for it; returns its number, from 1.
+u8 plan_add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal);
 // Heads and hidden units in parts (coshard.c): plan.coshard of a strategy. fits: false and a diagnostic if what a tensor
 // rank has of them does not divide. again: parts are computed again in the backward. tensor: what parts are cut from is
 // split as their operands are over the axis, after policy_tensor.
@@ -783,18 +785,4 @@ u32 policy_coshard_parts(const strategy *s);
 bool policy_coshard_fits(planner *pl, const strategy *s, loc at);
 void policy_coshard_again(planner *pl, arena *a, plan *pn);
 void policy_coshard_tensor(planner *pl, arena *a, plan *pn, u8 axis);
-
-// ---- sharding one function (shard.c) ----------------------------------------------------------------------
-typedef struct {
-  u8 axis, letter;
-  bool weak, result; // result: the plan named a dimension of the result
-  u16 table;
-  i64 stride;
-} choice;                        // axis splits letter at stride
-extern const layout LAYOUT_FREE; // a parameter that takes the layout its first consumer needs
-typedef struct {
-  func dst;
-  const layout *in;
-  const bool *stored;
-} sharded; // layouts of the parameters, free ones resolved
 #endif

@@ -8,13 +8,6 @@ bool has_role(const axis_role *r, u32 n, u8 axis) {
   return false;
 }
 
-bool term_has(const law_term *t, u32 letter) {
-  for (u32 d = 0; d < t->nd; d++)
-    for (u32 j = 0; j < t->dim[d].n; j++)
-      if (t->dim[d].f[j] == letter) return true;
-  return false;
-}
-
 // Is a letter of another split with pieces of its own in a dimension that has this one? It has no room for
 // two.
 static bool meets_table(const law *l, u32 letter, const axis_role *r, u32 nr) {
@@ -40,7 +33,7 @@ bool may_split(const law *l, reduction red, space *sp, u8 axis, const letter_spl
   if (!x->table && (stride <= 0 || lt->extent % (stride * n))) return false;
   if (red == RED_NONE)
     for (u32 k = 0; k < l->nres; k++)
-      if (!term_has(&l->res[k], x->letter)) return false;
+      if (!law_term_has(&l->res[k], x->letter)) return false;
   for (u32 i = 0; i < nr; i++) {
     const letter_split *y = &r[i].at;
     if (y->letter != x->letter) continue;

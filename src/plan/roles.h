@@ -9,7 +9,6 @@ typedef struct {
   letter_split at; // letter PASS: partial sums pass; WHOLE: nothing, as the plan says
 } axis_role;
 bool has_role(const axis_role *r, u32 n, u8 axis);
-bool term_has(const law_term *t, u32 letter);
 // May an axis split a letter so, given the other roles?
 bool may_split(const law *l, reduction red, space *sp, u8 axis, const letter_split *x, const axis_role *r,
                u32 nr);

@@ -208,7 +208,7 @@ static layout term_layout(sharding *s, const law *l, const law_term *t, const ax
       continue;
     }
     const bool found = ir_split_of(s->x->p, l, t, r[i].axis, &r[i].at, &li.split[li.nsplit]);
-    const bool sum = !lin || (lin == 'j' && !term_has(&l->res[0], r[i].at.letter));
+    const bool sum = !lin || (lin == 'j' && !law_term_has(&l->res[0], r[i].at.letter));
     li.nsplit += found;
     if (!found && sum && li.npart < LAY_PARTS) li.part[li.npart++] = (lay_part){r[i].axis, r[i].red};
   }
@@ -430,7 +430,7 @@ static u32 roles_from_forward(sharding *s, const instr *in, const law *l, const 
       if (has_role(r, nr, sl->axis)) continue;
       if (!ir_letter_at(s->x->p, l, &l->res[0].dim[sl->dim], sl, &x)) continue;
       bool made = true; // only letters that no operand has
-      for (u32 o = 0; o < l->nopd; o++) made = made && !term_has(&l->opd[o], x.letter);
+      for (u32 o = 0; o < l->nopd; o++) made = made && !law_term_has(&l->opd[o], x.letter);
       if (made && may_split(l, row->red, sp, sl->axis, &x, r, nr))
         r[nr++] = (axis_role){sl->axis, row->red, x};
     }

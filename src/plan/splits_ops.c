@@ -202,9 +202,9 @@ static void find_ways(forming *w) {
   for (u32 i = 0; i < l->nletters; i++) {
     const whole_reason why = law_whole_reason((opcode)w->in->op, l, i);
     bool sum = false;
-    for (u32 k = 0; k < l->nres; k++) sum |= !term_has(&l->res[k], i);
-    const bool apart =
-        why != WHOLE_NOT && n && term_has(&l->opd[0], i) && planner_decompose(w->m->pl, x->fn, x->index).i;
+    for (u32 k = 0; k < l->nres; k++) sum |= !law_term_has(&l->res[k], i);
+    const bool apart = why != WHOLE_NOT && n && law_term_has(&l->opd[0], i) &&
+                       planner_decompose(w->m->pl, x->fn, x->index).i;
     if (why != WHOLE_NOT && !apart) continue;
     if (why == WHOLE_NOT && sum && row->red != RED_SUM) continue;
     for (u32 k = 0; k < n + w->in->nres; k++) {
@@ -269,7 +269,7 @@ static bool is_elementwise(const splits_instr *x, u32 k) {
     if (l->letter[l->res[0].dim[d].f[0]].flags & LAW_WHOLE) return false;
   }
   for (u32 i = 0; i < l->nletters; i++)
-    if (!term_has(&l->res[0], i)) return false;
+    if (!law_term_has(&l->res[0], i)) return false;
   return true;
 }
 

@@ -94,13 +94,6 @@ static u32 set_both(coverage *w, u32 x, u32 y) {
   return set_new(w, (set){.kind = SET_BOTH, .a = x, .b = y});
 }
 
-static u32 elements(const prog *p, type t) {
-  const type_info *ti = type_get(p, t);
-  u32 n = 0;
-  for (u32 k = 0; ti->tuple && k < ti->n; k++) n += elements(p, ti->elem[k]);
-  return ti->tuple ? n : 1;
-}
-
 static char role_of(const coverage *w, type t) { // of a tensor over the axis: R, D or V
   layout l = type_get(w->p, t)->lay;
   if (!l.i) return 'R';
@@ -613,7 +606,7 @@ static void do_tuple(coverage *w, const instr *i, u32 nopd) {
   const state whole = w->val[opd_of(w->fi, i, 0)];
   const in_time *at = elements_of(&w->val[opd_of(w->fi, i, 0)]);
   for (u32 k = 0; k < i->nres; k++) {
-    u32 n = elements(w->p, val(w->fi, i->res + k)->ty);
+    u32 n = type_leaves(w->p, val(w->fi, i->res + k)->ty);
     w->val[i->res + k] = whole.call ? state_called(w, at, n, whole.call) : state_of(at, n);
     at += n;
   }
@@ -657,7 +650,7 @@ static void do_instr(coverage *w, const instr *i) {
     if (own) any = own->n == 1 && elements_of(own)->kind == IN_SUM, sum = any ? sum_of(w, own, 0) : 0;
     type t = val(w->fi, i->res + k)->ty;
     if (type_get(w->p, t)->tuple) { // opaque: a tuple of nobody knows what
-      u32 n = elements(w->p, t);
+      u32 n = type_leaves(w->p, t);
       w->val[i->res + k] = state_of(ZNEWN(w->a, in_time, n), n);
       continue;
     }
@@ -684,7 +677,7 @@ static void walk(coverage *w, func f, summary *s) {
   w->f = f, w->fi = func_get(w->p, f), w->main = f.i == w->p->main.i;
   w->val = ZNEWN(w->a, state, w->fi->values.n);
   u32 n = 0, used = 0;
-  for (u32 k = 1; k <= w->fi->nparams; k++) n += elements(w->p, val(w->fi, k)->ty);
+  for (u32 k = 1; k <= w->fi->nparams; k++) n += type_leaves(w->p, val(w->fi, k)->ty);
   in_time *slots = ZNEWN(w->a, in_time, n + 1);
   s->first = NEWN(w->a, u32, w->fi->nparams);
   s->param = NEWN(w->a, u32, n);

@@ -20,13 +20,6 @@ typedef struct {
 
 enum { ERRORS_MAX = 20 };
 
-static u32 elements(const prog *p, type t) {
-  const type_info *ti = type_get(p, t);
-  u32 n = 0;
-  for (u32 k = 0; ti->tuple && k < ti->n; k++) n += elements(p, ti->elem[k]);
-  return ti->tuple ? n : 1;
-}
-
 static const known_call *walk(hosted *w, func fn, bool *const *param);
 
 static void call(hosted *w, const func_info *f, const instr *i, bool **host) {
@@ -43,8 +36,8 @@ static void pass_on(const hosted *w, const func_info *f, const instr *i, bool **
   u32 r = 0, at = 0;
   for (u32 k = 0; k < instr_nopd(f, i); k++) {
     const value v = opd_of(f, i, k);
-    for (u32 e = 0; e < elements(w->p, f->values.v[v].ty); e++) {
-      while (r < i->nres && at == elements(w->p, f->values.v[i->res + r].ty)) r++, at = 0;
+    for (u32 e = 0; e < type_leaves(w->p, f->values.v[v].ty); e++) {
+      while (r < i->nres && at == type_leaves(w->p, f->values.v[i->res + r].ty)) r++, at = 0;
       if (r < i->nres) host[i->res + r][at++] = host[v][e];
     }
   }
@@ -71,7 +64,7 @@ static void step(hosted *w, const func_info *f, const instr *i, bool **host) {
   const bool runs_there = i->flags & INSTR_HOST && i->op != OP_call;
   const bool there = runs_there || (to && !strcmp(sym_str(w->p->c, to->u.s), "host"));
   for (u32 r = 0; r < i->nres; r++) {
-    const u32 n = elements(w->p, f->values.v[i->res + r].ty);
+    const u32 n = type_leaves(w->p, f->values.v[i->res + r].ty);
     host[i->res + r] = ZNEWN(w->a, bool, n + 1);
     if (there) host[i->res + r][0] = true;
   }
@@ -88,7 +81,7 @@ static const known_call *walk(hosted *w, func fn, bool *const *param) {
   key_words key = {0};
   *vec_push(w->a, &key) = fn.i;
   for (u32 k = 0; k < f->nparams; k++)
-    key_put_bytes(w->a, &key, param[k], elements(w->p, f->values.v[k + 1].ty));
+    key_put_bytes(w->a, &key, param[k], type_leaves(w->p, f->values.v[k + 1].ty));
   const u32 hit = key_find(&w->keys, &key);
   if (hit) return &w->known.v[hit - 1];
   bool **host = NEWN(w->a, bool *, f->values.n + 1);
@@ -117,7 +110,7 @@ bool plan_check_host(prog *p) {
   hosted w = {.p = p, .a = arena_new()};
   bool **param = NEWN(w.a, bool *, m->nparams + 1);
   for (u32 k = 0; k < m->nparams; k++) {
-    param[k] = ZNEWN(w.a, bool, elements(p, m->values.v[k + 1].ty) + 1);
+    param[k] = ZNEWN(w.a, bool, type_leaves(p, m->values.v[k + 1].ty) + 1);
     param[k][0] = m->params.v[k].host;
   }
   walk(&w, p->main, param);

@@ -7,21 +7,17 @@
 #include "sched/internal.h"
 
 // ---- tables -------------------------------------------------------------------------------------------
-static bool has_gradient(const sched *s, const sched_edge *e) {
-  return !e->no_gradient && !(s->forward && (s->forward[e->from] || s->forward[e->to]));
-}
-
 // The lists of what stages read (or, the other way, of who reads them): of stage k list[begin[k]] on.
 // gradient: along edges that have one only.
 static void index_edges(merge *m, bool back, bool gradient, u32 **begin, u32 **list) {
   const sched *s = m->s;
   u32 *at = ZNEWN(m->a, u32, s->nstages + 2), *v = NEWN(m->a, u32, s->nedges + 1);
   for (u32 k = 0; k < s->nedges; k++)
-    if (!gradient || has_gradient(s, &s->edge[k])) at[(back ? s->edge[k].from : s->edge[k].to) + 2]++;
+    if (!gradient || sched_has_gradient(s, &s->edge[k])) at[(back ? s->edge[k].from : s->edge[k].to) + 2]++;
   for (u32 k = 2; k <= s->nstages; k++) at[k] += at[k - 1];
   for (u32 k = 0; k < s->nedges; k++) {
     const sched_edge *e = &s->edge[k];
-    if (gradient && !has_gradient(s, e)) continue;
+    if (gradient && !sched_has_gradient(s, e)) continue;
     v[at[(back ? e->from : e->to) + 1]++] = back ? e->to : e->from;
   }
   *begin = at, *list = v;

@@ -86,6 +86,10 @@ bool sched_equal(const sched *a, const sched *b);
 static inline u32 sched_micro(const sched *s, u32 replica) {
   return s->micro ? s->micro[replica] : s->nmicro;
 }
+// A gradient comes back along an edge that has one, unless either end runs forwards only.
+static inline bool sched_has_gradient(const sched *s, const sched_edge *e) {
+  return !e->no_gradient && !(s->forward && (s->forward[e->from] || s->forward[e->to]));
+}
 // Microbatches of the replicas before this one: those of a step are those of replica 0, then those of replica 1, ..
 static inline u32 sched_first(const sched *s, u32 replica) {
   u32 n = 0;

@@ -173,7 +173,7 @@ bool policy_recompute(planner *pl, arena *a, plan *pn, choice_value what) {
 }
 
 // ---- all together -----------------------------------------------------------------------------------------
-static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) {
+u8 plan_add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) {
   pn->axes[pn->naxes++] = (plan_axis){.name = sym_of(c, name), .size = size, .temporal = temporal};
   return (u8)pn->naxes;
 }
@@ -293,13 +293,14 @@ static bool unordered_by_degree(planner *pl, arena *a, plan *pn, const strategy 
       for (u32 r = 0; d.of[q] == k && r < ranks; r++)
         rank[n++] = s->skip.n + strategy_block(s, q) * ranks + r;
     *m = (plan_mesh){.name = sym_of(c, arena_printf(a, "m%u", d.degree[k])), .ranks = rank, .nranks = n};
-    m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "pp%u", d.degree[k]), d.places[k], false);
-    m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "dp%u", d.degree[k]), ranks / d.degree[k], false);
-    m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, "tp%u", d.degree[k]), d.degree[k], false);
+    m->axis[m->naxes++] = plan_add_axis(c, pn, arena_printf(a, "pp%u", d.degree[k]), d.places[k], false);
+    m->axis[m->naxes++] =
+        plan_add_axis(c, pn, arena_printf(a, "dp%u", d.degree[k]), ranks / d.degree[k], false);
+    m->axis[m->naxes++] = plan_add_axis(c, pn, arena_printf(a, "tp%u", d.degree[k]), d.degree[k], false);
     pn->axes[mesh_axis(m, AXIS_DATA) - 1].shares = strategy_shares_at(a, s, CHOICE_dp_shares, d.first[k]);
     pn->axes[mesh_axis(m, AXIS_TENSOR) - 1].shares = strategy_shares_at(a, s, CHOICE_tp_shares, d.first[k]);
   }
-  if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
+  if (s->mb.n > 1) pn->time = plan_add_axis(c, pn, "mb", s->mb.n, true);
   if (pn->time && !policy_batch(pl, a, pn, pn->time)) return false;
   for (u32 k = 0; k < d.n; k++) {
     const u8 axis = mesh_axis(&pn->meshes[k], AXIS_DATA);
@@ -346,9 +347,9 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
   if (!pl) return NULL;
   if (!batchnorm_is_shared_out(pl, planner_source(pl), o)) return NULL;
   if (s->tp_stages.nparts) return unordered_by_degree(pl, a, pn, s) ? pn : NULL;
-  add_axis(c, pn, "pp", s->pp.n, false);
-  add_axis(c, pn, "dp", s->dp.n, false);
-  add_axis(c, pn, "tp", s->tp.n, false);
+  plan_add_axis(c, pn, "pp", s->pp.n, false);
+  plan_add_axis(c, pn, "dp", s->dp.n, false);
+  plan_add_axis(c, pn, "tp", s->tp.n, false);
   pn->axes[AXIS_dp - 1].shares = strategy_shares_at(a, s, CHOICE_dp_shares, 0);
   pn->axes[AXIS_tp - 1].shares = strategy_shares_at(a, s, CHOICE_tp_shares, 0);
   pn->meshes[0] = (plan_mesh){
@@ -361,7 +362,7 @@ plan *policy_unordered(planner *pl, arena *a, const hybrid_opts *o) {
     for (u32 r = 0; r < n; r++) rank[r] = s->skip.n + strategy_block(s, r / block) * block + r % block;
     pn->meshes[0].ranks = rank, pn->meshes[0].nranks = n;
   }
-  if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
+  if (s->mb.n > 1) pn->time = plan_add_axis(c, pn, "mb", s->mb.n, true);
   if (!deal_out(pl, a, pn, AXIS_dp, s)) return NULL;
   if (o->splits)
     add_splits(a, pn, AXIS_tp, o->splits);

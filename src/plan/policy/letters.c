@@ -2,16 +2,9 @@
 // split (tensor.c, sequence.c).
 #include "plan/policy/letters.h"
 
-static bool term_has(const law_term *t, u32 x) {
-  for (u32 d = 0; d < t->nd; d++)
-    for (u32 j = 0; j < t->dim[d].n; j++)
-      if (t->dim[d].f[j] == x) return true;
-  return false;
-}
-
 static bool any_has(const law_term *t, u32 n, u32 x) {
   for (u32 k = 0; k < n; k++)
-    if (term_has(&t[k], x)) return true;
+    if (law_term_has(&t[k], x)) return true;
   return false;
 }
 
@@ -180,7 +173,7 @@ u32 letters_weight(const letters *ls, func f, u32 index, letter *out) {
         if (x < 0 || l->letter[x].flags & LAW_WHOLE) continue;
         bool kept = any_has(l->res, l->nres, (u32)x), shared = false;
         for (u32 k = 0; k < l->nopd; k++)
-          shared |= !ls->weight[f.i][opd_of(fi, in, k)] && term_has(&l->opd[k], (u32)x);
+          shared |= !ls->weight[f.i][opd_of(fi, in, k)] && law_term_has(&l->opd[k], (u32)x);
         out[n++] = (letter){.kind = !kept    ? LETTER_ROW
                                     : shared ? LETTER_BATCH
                                              : LETTER_COLUMN,

@@ -267,11 +267,6 @@ static bool micro_divide(planner *pl, const hybrid_opts *o) {
 }
 
 // ---- the plan -------------------------------------------------------------------------------------------------
-static u8 add_axis(ctx *c, plan *pn, const char *name, u32 size, bool temporal) {
-  pn->axes[pn->naxes++] = (plan_axis){.name = sym_of(c, name), .size = size, .temporal = temporal};
-  return (u8)pn->naxes;
-}
-
 static bool alike(const replica *x, const replica *y) {
   return !memcmp(&x->grid, &y->grid, sizeof x->grid) && !memcmp(x->end, y->end, x->nstages * sizeof *x->end);
 }
@@ -301,7 +296,7 @@ static bool make_meshes(const hybrid_opts *o, ctx *c, arena *a, plan *pn, replic
     const u32 sizes[] = {members[k], x->grid.pp, x->grid.dp, x->grid.tp};
     if (!m->naxes) m->name = sym_of(c, arena_printf(a, "m%u", k)), m->ranks = NEWN(a, u32, members[k] * each);
     for (u32 i = m->naxes; i < COUNT_OF(sizes); i++)
-      m->axis[m->naxes++] = add_axis(c, pn, arena_printf(a, names[i], k), sizes[i], false);
+      m->axis[m->naxes++] = plan_add_axis(c, pn, arena_printf(a, names[i], k), sizes[i], false);
     u32 *rank = (u32 *)(uintptr_t)m->ranks;
     for (u32 i = 0; i < each; i++)
       rank[m->nranks++] = x->s.skip.n + strategy_block(&x->s, i / block) * block + i % block;
@@ -431,7 +426,7 @@ bool policy_make_up(planner *source, arena *a, plan *pn, const hybrid_opts *o) {
   if (!v || !set_micro(c, o, s, v)) return false;
   pn->axes = NEWN(a, plan_axis, 4 * n + 1), pn->nmeshes = 0;
   if (!make_meshes(o, c, a, pn, v, n)) return false;
-  if (s->mb.n > 1) pn->time = add_axis(c, pn, "mb", s->mb.n, true);
+  if (s->mb.n > 1) pn->time = plan_add_axis(c, pn, "mb", s->mb.n, true);
   if (!split_all(pl, a, pn, s)) return false;
   store_all(pn, s->zero.n);
   const u32 *stage = make_segments(a, pn, v, n);
