@@ -432,3 +432,17 @@ int strategy_packed_compare(const strategy_packed *x, const strategy_packed *y) 
     if (x->n[i] != y->n[i]) return x->n[i] < y->n[i] ? -1 : 1;
   return 0;
 }
+
+// ---- what `auto` is of ------------------------------------------------------------------------------------
+bool strategy_has_auto(const strategy *s) {
+  static const choice_id of[] = {CHOICE_dp_shares, CHOICE_tp_shares, CHOICE_layers};
+  bool has = false;
+  for (u32 k = 0; k < COUNT_OF(of); k++)
+    has |= choice_is(of[k], s->of[of[k]], "auto") || choice_is(of[k], s->of[of[k]], "whale");
+  return has;
+}
+
+bool strategy_tries_cuts(const strategy *s) {
+  return choice_is(CHOICE_layers, s->layers, "auto") && s->pp.n > 1 && s->v.n == 1 && !s->places.nparts &&
+         !s->tp_stages.nparts && !s->replicas.nparts;
+}

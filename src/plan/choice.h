@@ -215,4 +215,5 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
 // asks for the others where they do not fit. Those that fit by estimates, where cuts cannot be simulated by themselves.
 typedef enum { CUTS_THAT_FIT, CUTS_TO_TRY, CUTS_BY_ESTIMATE } cuts_wanted;
 bool strategy_tries_cuts(const strategy *s); // may others be asked for?
+bool strategy_has_auto(const strategy *s);   // a value that stands for numbers: auto, or whale
 #endif

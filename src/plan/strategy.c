@@ -789,8 +789,3 @@ bool strategy_settle(ctx *c, const strategy_set *set, i64 batch, bool train, str
          settle_sync(c, set, s) && settle_sums(c, set, s) && settle_stale(c, set, train, s) &&
          settle_whale(c, set, s) && settle_micro(c, set, batch, s);
 }
-
-bool strategy_tries_cuts(const strategy *s) {
-  return choice_is(CHOICE_layers, s->layers, "auto") && s->pp.n > 1 && s->v.n == 1 && !s->places.nparts &&
-         !s->tp_stages.nparts && !s->replicas.nparts;
-}

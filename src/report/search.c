@@ -202,6 +202,13 @@ static void put_counts(report *r, arena *a, const search_result *s) {
                            cell_text(strategy_str(a, s->reason[i].example))});
 }
 
+// With the numbers that `auto` stands for; NULL: it has none.
+static const char *resolved_str(arena *a, const search_point *p) {
+  if (!p->resolved) return NULL;
+  const strategy is = strategy_unpack(p->resolved);
+  return strategy_str(a, &is);
+}
+
 // Why the best is best and what limits the others, in lines made of the figures.
 static void put_why(report *r, arena *a, const search_about *about, const search_result *s) {
   const search_point *w = &s->point[0], *more = NULL;
@@ -209,9 +216,12 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   const char *mfu = about->mfu > 0 ? arena_printf(a, "; MFU %s", text_of(a, share)) : "";
   const bool own = s->memory_least && s->memory_least < s->memory_bytes; // devices have limits of their own
   report_line(r, about->nmeasured ? "predicted best" : "winner", "%s", search_str(a, w));
-  if (s->resolved && *s->resolved && strcmp(s->resolved, search_str(a, w)))
-    report_line(r, "auto resolved", "%s", s->resolved);
-  report_fact(r, "resolved", NULL, s->resolved && *s->resolved ? cell_text(s->resolved) : cell_none());
+  const char *resolved = resolved_str(a, w);
+  if (resolved) report_line(r, "auto resolved", "%s", resolved);
+  report_fact(r, "resolved", NULL,
+              resolved        ? cell_text(resolved)
+              : s->nkinds > 0 ? cell_text(search_str(a, w))
+                              : cell_none());
   report_line(r, "", "computes %s of the time, communicates %s, idles %s%s; needs %s%s%s",
               text_of(a, cell_x(CELL_SHARE, w->utilisation)), text_of(a, cell_x(CELL_SHARE, w->comm)),
               text_of(a, cell_x(CELL_SHARE, w->bubble)), mfu, text_of(a, cell_i(CELL_BYTES, w->peak_bytes)),
@@ -264,6 +274,20 @@ static bool is_shown(const search_result *s, u32 n, choice_id id) {
   return false;
 }
 
+static strategy resolved(const search_point *p) {
+  return p->resolved ? strategy_unpack(p->resolved) : search_strategy(p);
+}
+
+enum { WIDEST = 32 }; // numbers of many stages or ranks
+// Where `auto` stands for numbers text has these, and JSON the word.
+static bool is_resolved(const search_result *s, u32 n, choice_id id) {
+  for (u32 i = 0; i < n; i++) {
+    const strategy is = resolved(&s->point[i]);
+    if (!choice_same(search_value(&s->point[i], id), is.of[id])) return true;
+  }
+  return false;
+}
+
 // null: where the choice cannot be made.
 static cell choice_cell(arena *a, choice_id id, const strategy *s, bool train) {
   if (!choice_applies(id, s, train)) return cell_none();
@@ -275,36 +299,41 @@ static cell choice_cell(arena *a, choice_id id, const strategy *s, bool train) {
 }
 
 static void put_plans(report *r, arena *a, const search_opts *o, const search_result *s) {
-  static const column after[] = {{"strategy", NULL},
-                                 {"state", NULL},
-                                 STEP_COLUMNS("time"),
-                                 {"times_best", ""},
-                                 {"samples_per_s", "samples"},
-                                 {"peak_bytes", "memory"},
-                                 {"utilisation", NULL},
-                                 {"communication", NULL},
-                                 {"limit", NULL},
-                                 {NULL, "limited by"}};
+  static const column after[] = {
+      {"strategy", NULL},       {"resolved", NULL},    {"state", NULL},
+      STEP_COLUMNS("time"),     {"times_best", ""},    {"samples_per_s", "samples"},
+      {"peak_bytes", "memory"}, {"utilisation", NULL}, {"communication", NULL},
+      {"limit", NULL},          {NULL, "limited by"}};
   const u32 n = rows_of(o, s);
-  column *cols = NEWN(a, column, 1 + CHOICE_COUNT + COUNT_OF(after));
+  column *cols = NEWN(a, column, 1 + 2 * CHOICE_COUNT + COUNT_OF(after));
+  bool apart[CHOICE_COUNT];
   u32 ncols = 0;
   cols[ncols++] = (column){"rank", ""};
   for (u32 k = 0; k < CHOICE_COUNT; k++) {
     const choice_row *row = choice_get((choice_id)k);
-    if (row->title) cols[ncols++] = (column){row->name, is_shown(s, n, (choice_id)k) ? row->title : NULL};
+    const char *title = is_shown(s, n, (choice_id)k) ? row->title : NULL;
+    apart[k] = title && is_resolved(s, n, (choice_id)k);
+    if (row->title) cols[ncols++] = (column){row->name, apart[k] ? NULL : title};
+    if (row->title && apart[k]) cols[ncols++] = (column){NULL, title};
   }
   for (u32 k = 0; k < COUNT_OF(after); k++) cols[ncols++] = after[k];
   report_table(r, "plans", cols, ncols);
   cell *v = NEWN(a, cell, ncols);
   for (u32 i = 0; i < n; i++) {
     const search_point *at = &s->point[i];
-    const strategy of = search_strategy(at);
+    const strategy of = search_strategy(at), is = resolved(at);
     double best = (double)s->point[0].time_ps, seconds = (double)at->time_ps * 1e-12;
     u32 k = 0;
     v[k++] = cell_i(CELL_INT, i + 1);
-    for (u32 id = 0; id < CHOICE_COUNT; id++)
-      if (choice_get((choice_id)id)->title) v[k++] = choice_cell(a, (choice_id)id, &of, o->train);
+    for (u32 id = 0; id < CHOICE_COUNT; id++) {
+      if (!choice_get((choice_id)id)->title) continue;
+      v[k++] = choice_cell(a, (choice_id)id, &of, o->train);
+      if (!apart[id]) continue;
+      const cell numbers = choice_cell(a, (choice_id)id, &is, o->train);
+      v[k] = strlen(text_of(a, numbers)) > WIDEST ? v[k - 1] : numbers, k++;
+    }
     v[k++] = cell_text(search_str(a, at));
+    v[k++] = cell_text(resolved_str(a, at));
     v[k++] = cell_text(state_name(at));
     const cell step[] = {STEP_CELLS(o->train, at->time_ps, at->alone_ps)};
     for (u32 j = 0; j < COUNT_OF(step); j++) v[k++] = step[j];

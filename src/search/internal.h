@@ -103,7 +103,7 @@ typedef struct {
   bool text; // a JSON string; else a number or a truth
 } shared_row;
 extern const shared_row shared_rows[SHARED_COUNT];
-enum { PART_FORM = 5, PARTS_MOST = 1 << 20 };
+enum { PART_FORM = 6, PARTS_MOST = 1 << 20 };
 extern const char *const part_states[SEARCH_STATES]; // of points in files; NULL: such points are in none
 extern const char *const part_rest[SEARCH_STATES];   // of those that need no applying; likewise
 void part_end(strbuf *b);                            // the last member of a file: the checksum of what b has

@@ -1,5 +1,5 @@
-// kinds.c - what `auto` stands for in the best plan; what that gives to each kind of device of a mixed machine, and how
-// far it is from all of them working all of the time.
+// kinds.c - what the best plan gives to each kind of device of a mixed machine, and how far it is from all of them
+// working all of the time.
 #include "search/internal.h"
 
 // All ranks, skipped ones too, unless it was said how many.
@@ -15,10 +15,7 @@ void kinds_of(search *s, const whole_answer *x, const hybrid_opts *h) {
   const machine *m = s->m;
   planner *pl = s->w[0].pl;
   search_result *r = s->r;
-  const char *name = sym_str(s->w[0].c, x->plan->name);
-  const bool several = kinds_told(s);
-  if (several || strcmp(name, strategy_str(s->a, &h->s))) r->resolved = arena_strdup(s->a, name);
-  if (!several) return;
+  if (!kinds_told(s)) return;
   double *speed = ZNEWN(s->a, double, m->nkinds);
   arena *tmp = arena_new();
   hybrid_opts own = *h;

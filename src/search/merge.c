@@ -129,7 +129,6 @@ static void of_best(const search_part *const *part, search_result *r, search_abo
     about->batchnorm = part[i]->about.batchnorm;
     about->mfu = part[i]->about.mfu, about->layers = part[i]->about.layers;
     r->kinds = x->kinds, r->nkinds = x->nkinds, r->spread_ps = x->spread_ps;
-    r->resolved = x->resolved;
   }
 }
 

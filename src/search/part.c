@@ -118,7 +118,6 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
                          .devices = r->devices,
                          .bound_ps = r->bound_ps,
                          .bound_failed = r->bound_failed,
-                         .resolved = r->resolved,
                          .even_ps = r->even_ps,
                          .even = r->even,
                          .batch = r->batch,
@@ -208,6 +207,10 @@ static void put_point(const search_point *x, strbuf *b) {
   if (x->cuts_of) {
     const strategy of = strategy_unpack(x->cuts_of);
     sb_put(b, ", "), put_strategy(b, "cuts_of", &of);
+  }
+  if (x->resolved) {
+    const strategy is = strategy_unpack(x->resolved);
+    sb_put(b, ", "), put_strategy(b, "resolved", &is);
   }
   if (search_value(x, CHOICE_replicas).nparts)
     sb_fmt(b, ", \"products_ps\": %lld, \"stages_ps\": %lld", (long long)x->products_ps,
@@ -309,8 +312,6 @@ void search_part_print(const search_part *p, strbuf *out) {
   put_number(&b, "equal_ps", r->even_ps);
   put_key(&b, "equal_strategy");
   sb_json_str(&b, r->even ? r->even : "");
-  put_key(&b, "resolved");
-  sb_json_str(&b, r->resolved ? r->resolved : "");
   put_kinds(r, &b);
   put_families(r, &b);
   put_make_ups(r, &b);

@@ -161,6 +161,14 @@ static void read_also(reader *r, const ynode *y, u32 nfamilies, search_point *p)
   if (v && !r->failed) p->also = also, p->nalso = v->n;
 }
 
+static const strategy_packed *other(reader *r, const ynode *y, const char *key) { // NULL: there is none
+  if (!yaml_get(y, key)) return NULL;
+  const strategy of = line(r, y, key);
+  strategy_packed *x = NEW(r->a, strategy_packed);
+  *x = strategy_pack(r->a, &of);
+  return x;
+}
+
 static void read_point(reader *r, const ynode *y, u32 nfamilies, search_point *p) {
   const char *state = string(r, y, "state");
   const strategy s = line(r, y, "strategy");
@@ -174,11 +182,7 @@ static void read_point(reader *r, const ynode *y, u32 nfamilies, search_point *p
   read_also(r, y, nfamilies, p);
   if (p->state == SEARCH_IMPOSSIBLE || p->state == SEARCH_EQUAL) p->why = read_reason(r, y, &p->why_id);
   if (yaml_get(y, "first_ps")) p->first_ps = number(r, y, "first_ps", 0, INT64_MAX);
-  if (yaml_get(y, "cuts_of")) {
-    const strategy of = line(r, y, "cuts_of");
-    strategy_packed *x = NEW(r->a, strategy_packed);
-    *x = strategy_pack(r->a, &of), p->cuts_of = x;
-  }
+  p->resolved = other(r, y, "resolved"), p->cuts_of = other(r, y, "cuts_of");
   if (s.replicas.nparts) {
     p->products_ps = number(r, y, "products_ps", 0, INT64_MAX);
     p->stages_ps = number(r, y, "stages_ps", 0, INT64_MAX);
@@ -214,7 +218,6 @@ static void read_kinds(reader *r, const ynode *y, search_result *x) {
   }
   x->kinds = of, x->nkinds = v->n;
   x->spread_ps = number(r, y, "spread_ps", 0, INT64_MAX);
-  x->resolved = string(r, y, "resolved");
   x->even_ps = number(r, y, "equal_ps", 0, INT64_MAX);
   x->even = string(r, y, "equal_strategy");
 }

@@ -563,6 +563,27 @@ static void fit_equal(search *s, int threads) {
   outcome_refit(s->a, s->o, r, s->order);
 }
 
+// What `auto` stands for in the plans that are kept.
+static void find_resolved(search *s) {
+  search_result *r = s->r;
+  worker *w = &s->w[0];
+  const u32 n = s->o->top ? MIN(s->o->top, r->npoints) : r->npoints;
+  for (u32 i = 0; i < n; i++) {
+    search_point *p = &r->point[i];
+    const strategy said = search_strategy(p);
+    if (!p->time_ps || !strategy_has_auto(&said)) continue;
+    arena *tmp = arena_new();
+    strategy_packed *is = NULL;
+    if (search_plan(s, w, tmp, p, NULL) && !search_as_said(w)) {
+      const strategy own = strategy_dup(s->a, search_resolved(w));
+      is = NEW(s->a, strategy_packed);
+      *is = strategy_pack(s->a, &own);
+    }
+    p->resolved = is;
+    arena_free(tmp);
+  }
+}
+
 static void run(search *s, int threads) {
   search_result *r = s->r;
   search_point **all = NEWN(s->a, search_point *, r->npoints + 1);
@@ -583,6 +604,7 @@ static void run(search *s, int threads) {
   families_count(r, r->npoints, r->point);
   make_ups_find(s->a, s->o, r), make_ups_settle(r);
   r->one_device_ps = one_device(s);
+  find_resolved(s);
   confirm(s);
 }
 

@@ -62,6 +62,8 @@ typedef struct {
   u16 family[SEARCH_FAMILIES]; // (below) that it is of, numbers from 1; 0: none
   u32 nalso;                   // families (below) of points with its plan that it is not of
   const strategy_packed *
+      resolved; // of those that are kept: with the numbers that `auto` stands for; NULL: it has none, or is not kept
+  const strategy_packed *
       cuts_of; // it stands for other cuts of the plan of that one, which was too large when it was applied; NULL: no
   u64 plan;                // plan_hash; 0 where there is none
   i64 time_ps, peak_bytes; // per step; peak of the fullest rank. 0 where the plan was not simulated
@@ -161,10 +163,9 @@ typedef struct {
   // one does
   i64 even_ps;
   const char *even;
-  const char *resolved; // the best, with the numbers that `auto` stands for; NULL: it has none, on one kind
-  i64 spread_ps;        // its step, if no device ever waited, at the speed of its microbatches; 0: not known
-  i64 memory_bytes;     // the limit that was applied; of devices with limits of their own the largest ...
-  i64 memory_least;     // ... and the smallest; else the same
+  i64 spread_ps;    // its step, if no device ever waited, at the speed of its microbatches; 0: not known
+  i64 memory_bytes; // the limit that was applied; of devices with limits of their own the largest ...
+  i64 memory_least; // ... and the smallest; else the same
   i64 batch;
 } search_result;
 

@@ -345,7 +345,9 @@ TEST(search_deals_out_what_does_not_divide) {
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));
   CHECK(r.npoints == 2 && r.nfit == 1); // a microbatch of three is for no four
   CHECK(choice_is(CHOICE_dp_shares, search_value(&r.point[0], CHOICE_dp_shares), "auto"));
-  CHECK_MSG(r.resolved && strstr(r.resolved, "dp.shares=2/2/1/1"), "%s", r.resolved ? r.resolved : "nothing");
+  REQUIRE(r.point[0].resolved);
+  const strategy is = strategy_unpack(r.point[0].resolved);
+  CHECK_MSG(strstr(strategy_str(s.a, &is), "dp.shares=2/2/1/1"), "%s", strategy_str(s.a, &is));
   o = told(&s, "dp=2 tp=1 pp=2 mb=1,3 zero=0 recompute=none", 6);
   o.ranks = 4;
   REQUIRE(search_run(s.c, s.a, s.p, s.m, NULL, &o, &r));

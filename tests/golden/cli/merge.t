@@ -51,7 +51,7 @@ $ heddle plan mlp-xs:layers=3 --batch 8 --train --machine '1x2 v100' --strategy 
 }
 $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.json
 {
-  "heddle_part": 5,
+  "heddle_part": 6,
   "part": 1,
   "parts": 1,
   "version": "0.1.0",
@@ -93,7 +93,6 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "spread_ps": 0,
   "equal_ps": 0,
   "equal_strategy": "",
-  "resolved": "",
   "devices": [],
   "families": [],
   "replicas_tried": [],
@@ -211,7 +210,7 @@ error[E0116]: the part is cut off here, or was changed before
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:51
+  --> changed.json:50
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt

@@ -10,9 +10,9 @@ memory limit  per device, 28.8 GiB to 72.0 GiB
 step          training
 
    dp  mb  ZeRO  recompute  dp.shares     time         samples    memory  limited by
-1   8   1     0  selective  auto       2.940 s  1.00x  87.09/s  31.1 GiB  computation 95 %
-2   8   2     0  none       auto       2.960 s  1.01x  86.49/s  25.0 GiB  computation 95 %
-3   8   1     2  selective  auto       3.003 s  1.02x  85.26/s  31.3 GiB  computation 93 %
+1   8   1     0  selective  7x4/9x4    2.940 s  1.00x  87.09/s  31.1 GiB  computation 95 %
+2   8   2     0  none       7x4/9x4    2.960 s  1.01x  86.49/s  25.0 GiB  computation 95 %
+3   8   1     2  selective  7x4/9x4    3.003 s  1.02x  85.26/s  31.3 GiB  computation 93 %
 
 winner         dp=8 tp=1 pp=1 recompute=selective dp.shares=auto
 auto resolved  dp=8 tp=1 pp=1 recompute=selective dp.shares=7x4/9x4
@@ -615,16 +615,16 @@ equal shares   no plan that gives every device the same is possible and fits
 without waits  1.183 s, if no device ever waited for another one: the winner takes 2.05 times that
 ## Degrees of places are searched where that is asked for; neighbours of one kind have one degree.
 $ heddle plan llama2-7b:layers=8 --batch 16 --dtype f16 --train --machine '1x4 v100 ib=100Gb/s + 1x4 h100 ib=8x400Gb/s' --powers-of-two --strategy 'pp=2 mb=4 tp.stages=* recompute=none zero=0 dp.shares=equal layers=auto' | grep '^ *[0-9]'
- 1   1   4   2   4  4/1        auto       0  514.7 ms  1.00x  31.09/s  27.4 GiB  bubble 50 %
- 2   2   2   2   4  2/1        auto       0  514.7 ms  1.00x  31.09/s  27.4 GiB  bubble 50 %
- 3   4   1   2   4  equal      auto       0  517.9 ms  1.01x  30.89/s  27.4 GiB  bubble 50 %
- 4   1   4   2   4  4/2        auto       0  550.3 ms  1.07x  29.08/s  21.8 GiB  bubble 50 %
- 5   2   2   2   4  equal      auto       0  550.5 ms  1.07x  29.06/s  21.8 GiB  bubble 51 %
- 6   2   2   2   4  1/2        auto       0  554.0 ms  1.08x  28.88/s  21.8 GiB  bubble 51 %
- 7   2   1   2   4  equal      auto       4  620.2 ms  1.20x  25.80/s  35.6 GiB  bubble 22 %
- 8   1   4   2   4  equal      auto       0  627.2 ms  1.22x  25.51/s  20.5 GiB  bubble 51 %
- 9   1   4   2   4  2/4        auto       0  627.5 ms  1.22x  25.50/s  20.5 GiB  bubble 51 %
-10   1   4   2   4  1/4        auto       0  630.9 ms  1.23x  25.36/s  20.5 GiB  bubble 51 %
+ 1   1   4   2   4  4/1        0/8        0  514.7 ms  1.00x  31.09/s  27.4 GiB  bubble 50 %
+ 2   2   2   2   4  2/1        0/8        0  514.7 ms  1.00x  31.09/s  27.4 GiB  bubble 50 %
+ 3   4   1   2   4  equal      0/8        0  517.9 ms  1.01x  30.89/s  27.4 GiB  bubble 50 %
+ 4   1   4   2   4  4/2        0/8        0  550.3 ms  1.07x  29.08/s  21.8 GiB  bubble 50 %
+ 5   2   2   2   4  equal      0/8        0  550.5 ms  1.07x  29.06/s  21.8 GiB  bubble 51 %
+ 6   2   2   2   4  1/2        0/8        0  554.0 ms  1.08x  28.88/s  21.8 GiB  bubble 51 %
+ 7   2   1   2   4  equal      4/4        4  620.2 ms  1.20x  25.80/s  35.6 GiB  bubble 22 %
+ 8   1   4   2   4  equal      0/8        0  627.2 ms  1.22x  25.51/s  20.5 GiB  bubble 51 %
+ 9   1   4   2   4  2/4        0/8        0  627.5 ms  1.22x  25.50/s  20.5 GiB  bubble 51 %
+10   1   4   2   4  1/4        0/8        0  630.9 ms  1.23x  25.36/s  20.5 GiB  bubble 51 %
                1.00x the time, limited by bubble
                11 simulated, 0 ruled out by bounds on memory, 2 on time
 ## Replicas of different make-up: microbatches by speed, the result of one device, and a search.
@@ -860,18 +860,18 @@ error[E0506]: no plan can run: of 2, 2 too large for 145 MiB to 234 MiB of memor
 [1]
 ## The fastest cuts need 5990400 bytes, and are taken where there are so many.
 $ heddle plan t5-small:layers=6,hidden=64,heads=4,vocab=2000 --seq 32 --batch 16 --train --optimizer adam --machine "1x2 p100 + 1x2 v100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=4 mb=8 layers=auto recompute=full" --memory-limit 16MiB | sed -n '/^1 /p; /^layers/p'
-1   4   8  full       auto    20.56 ms  1.00x  778.2/s  5.71 MiB  bubble 32 %
+1   4   8  full       5/4/3/2  20.56 ms  1.00x  778.2/s  5.71 MiB  bubble 32 %
 layers         5/4/3/2
 $ heddle plan t5-small:layers=6,hidden=64,heads=4,vocab=2000 --seq 32 --batch 16 --train --optimizer adam --machine "1x2 p100 + 1x2 v100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=4 mb=8 layers=auto recompute=full" --memory-limit 5990400B | sed -n '/^1 /p; /^layers/p'
-1   4   8  full       auto    20.56 ms  1.00x  778.2/s  5.71 MiB  bubble 32 %
+1   4   8  full       5/4/3/2  20.56 ms  1.00x  778.2/s  5.71 MiB  bubble 32 %
 layers         5/4/3/2
 ## One more card: 5 old and 5 new ones are no slower than 5 and 4.
 $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x4 p100 ib=50Gb/s" --threads 1 | grep -E '^winner|^ 1|on ranks|left out'
- 1   9   2     0  selective  auto          0  3.996 s  1.00x  64.06/s  17.4 GiB  computation 90 %
+ 1   9   2     0  selective  18/18/18/17/17/10x4     0  3.996 s  1.00x  64.06/s  17.4 GiB  computation 90 %
 winner            dp=9 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
                   on ranks: all, 0 to 4, 5 to 8, 1 to 8, 0 to 3
 $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x5 p100 ib=50Gb/s" --threads 1 | grep -E '^winner|^ 1|on ranks|left out'
- 1  10   1   2     0  selective          auto          0  3.807 s  1.00x  67.24/s  15.8 GiB  computation 88 %
+ 1  10   1   2     0  selective          16x5/10/10/10/9/9       0  3.807 s  1.00x  67.24/s  15.8 GiB  computation 88 %
 winner            dp=10 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
                   on ranks: all, 0 to 4, 5 to 9, 0 to 8, 1 to 9, 1 to 8, 0 to 3, 5 to 8
 ## Sums of up to 64 parts are tried.
@@ -907,7 +907,7 @@ W0602 (warning): nodes or devices that nothing connects
 The text of a machine has several nodes and does not say what is between them (ib=, eth=, roce=, nics=), or a node has several devices and neither a link between them nor a way through the host (link, host). No rate is assumed: plans that would send there are refused, and a search leaves nodes or devices out.
 ## Among devices of one kind samples are dealt out where they do not divide: of a machine, of a part of one, of microbatches.
 $ heddle plan gpt2 --batch 32 --train --machine "1x5 v100" --threads 1 | grep -E '^ 1|^winner|^auto|^certificate|^impossible'
- 1   5   1   1     0  none       auto       616.3 ms  1.00x  51.92/s  11.1 GiB  computation 91 %
+ 1   5   1   1     0  none       7/7/6/6/6  616.3 ms  1.00x  51.92/s  11.1 GiB  computation 91 %
 winner         dp=5 tp=1 pp=1 dp.shares=auto
 auto resolved  dp=5 tp=1 pp=1 dp.shares=7/7/6/6/6
 certificate    72 plans: 13 fit, 0 too large, 32 too slow, 18 impossible, 9 equal to another;
@@ -916,7 +916,7 @@ $ heddle plan bert-large --batch 64 --train --dtype f16 --machine "1x6 v100 + 1x
 warning[W0508]: word of bert-large has an extent of 30522 in f16: its matmuls are slower on v100 than simulated, as 30522 is not a multiple of 8
   --> bert-large
   hint: --vocab 30528
- 1   6   1   1     1  auto       227.0 ms  1.00x  281.9/s  8.35 GiB  computation 89 %
+ 1   6   1   1     1  11x4/10/10  227.0 ms  1.00x  281.9/s  8.35 GiB  computation 89 %
 winner         dp=6 tp=1 pp=1 zero=1 dp.shares=auto
 auto resolved  dp=6 tp=1 pp=1 zero=1 dp.shares=11x4/10/10
 certificate    1045 plans: 26 fit, 0 too large, 676 too slow, 183 impossible, 160 equal to another;
