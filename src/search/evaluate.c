@@ -86,8 +86,6 @@ typedef struct { // what comes after the tasks of stages
 } known_ending;
 struct known {
   u64 now;
-  const known_ending *found; // the latest
-  words states;              // plan_states of the plan at work
   u64 stages_hash[STAGES_KEPT];
   known_stages stages[STAGES_KEPT];
   together open[OPEN_MOST];
@@ -217,19 +215,29 @@ static words ending_words(const u32 *word, u32 n) {
   return (words){word, n, hash_bytes(word, n * sizeof *word, 0)};
 }
 
+typedef struct {
+  known *k;
+  words states; // plan_states of the plan
+} wanted;
 static const sim_ending *find_ending(void *arg, const u32 *word, u32 n) {
-  known *k = arg;
+  const wanted *q = arg;
   const words w = ending_words(word, n);
   for (u32 i = 0; i < ENDINGS_KEPT; i++) {
-    known_ending *x = &k->ending[i];
-    if (!x->a || !same_words(&x->tasks, &w) || !same_words(&x->states, &k->states)) continue;
-    x->used = ++k->now, k->found = x;
+    known_ending *x = &q->k->ending[i];
+    if (!x->a || !same_words(&x->tasks, &w) || !same_words(&x->states, &q->states)) continue;
+    x->used = ++q->k->now;
     return x->of;
   }
   return NULL;
 }
 
-static void keep_ending(known *k, const known_stages *from) {
+// Of an ending that was found; without one what the probe says.
+static void take_ending(const known *k, const sim_ending *of, plan_probed *to) {
+  for (u32 i = 0; of && i < ENDINGS_KEPT; i++)
+    if (k->ending[i].of == of) to->storage_split[STORAGE_STATE] = k->ending[i].states_split;
+}
+
+static void keep_ending(known *k, const words *states, const known_stages *from) {
   const plan_probed *p = &from->about;
   known_ending *oldest = &k->ending[0];
   for (u32 i = 1; i < ENDINGS_KEPT; i++)
@@ -243,21 +251,22 @@ static void keep_ending(known *k, const known_stages *from) {
   const words w = ending_words(p->ending, p->nending);
   arena_free(oldest->a);
   *oldest = (known_ending){.a = a, .of = of, .used = ++k->now};
-  oldest->tasks = words_dup(a, &w), oldest->states = words_dup(a, &k->states);
+  oldest->tasks = words_dup(a, &w), oldest->states = words_dup(a, states);
   oldest->states_split = p->storage_split[STORAGE_STATE];
 }
 
 // The stages of a plan with the same tasks, and after them what this one has: plans may differ in how they store
 // states.
-static void take_tasks(known *k, known_stages *x) {
+static void take_tasks(const wanted *q, known_stages *x) {
+  known *k = q->k;
   for (u32 i = 0; i < STAGES_KEPT && !x->st; i++) {
     const known_stages *y = &k->stages[i];
     if (!y->st || y->form != x->form || !y->about.nending || !same_words(&x->tasks, &y->tasks)) continue;
-    const sim_ending *e = find_ending(k, y->about.ending, y->about.nending);
+    const sim_ending *e = find_ending((void *)(uintptr_t)q, y->about.ending, y->about.nending);
     x->st = e ? sim_stages_ending(x->a, y->st, e) : NULL;
     if (!x->st) return;
     x->about = y->about;
-    x->about.storage_split[STORAGE_STATE] = k->found->states_split;
+    take_ending(k, e, &x->about);
     x->of_tasks = y->of_tasks ? y->of_tasks : y->own;
     x->of_tasks->users++;
   }
@@ -265,27 +274,27 @@ static void take_tasks(known *k, known_stages *x) {
 
 // Makes x->st, NULL where stages are not known. False and diagnostics: the plan is impossible. False and *busy
 // above what is kept: it is too slow.
-static bool make_stages(worker *w, const plan *pn, bool all_layers, const sim_opts *so, known_stages *x) {
+static bool make_stages(worker *w, wanted *q, const plan *pn, bool all_layers, const sim_opts *so,
+                        known_stages *x) {
   const u32 before = diag_errors(w->c);
-  known *k = w->stages;
   bool made = true;
   for (u32 again = 0; again < 2 && made && !x->st; again++) {
     if (again && !x->about.pipeline.ending) break; // its end was in the probe
     plan_find_ending *find = again || so->busiest_ps ? NULL : find_ending;
-    prog *probe = plan_probe_tasks(w->pl, pn, w->k, x->a, all_layers, find, k, &x->about);
+    prog *probe = plan_probe_tasks(w->pl, pn, w->k, x->a, all_layers, find, q, &x->about);
     if (probe) x->st = sim_stages_of(w->c, x->a, probe, w->k, so, &x->about.pipeline);
     made = probe && diag_errors(w->c) == before && (!so->busiest_ps || *so->busiest_ps <= so->enough_ps);
     prog_free(probe);
   }
-  if (x->about.pipeline.ending) x->about.storage_split[STORAGE_STATE] = k->found->states_split;
-  if (x->st && x->about.nending && !x->about.pipeline.ending) keep_ending(k, x);
+  take_ending(q->k, x->about.pipeline.ending, &x->about);
+  if (x->st && x->about.nending && !x->about.pipeline.ending) keep_ending(q->k, &q->states, x);
   return made;
 }
 
-// Of the latest plan. NULL and diagnostics: it is impossible. NULL and *busy above what is kept: it is too slow.
-static known_stages *stages_of(const search *s, worker *w, const plan *pn, i64 *busy) {
+// Of a plan and what it is made of. NULL and diagnostics: it is impossible. NULL and *busy above what is kept: it is too slow.
+static known_stages *stages_of(const search *s, worker *w, const strategy *is, const plan *pn, i64 *busy) {
   // A file says where stages lie, too. With numbers: what `auto` stands for depends on the order
-  strategy of = search_set(search_resolved(w), pn->sum_stream.i);
+  strategy of = search_set(is, pn->sum_stream.i);
   bool found;
   known_stages *x = stages_slot(s, w->stages, &of, stages_form(pn), &found);
   x->used = ++w->stages->now;
@@ -301,12 +310,12 @@ static known_stages *stages_of(const search *s, worker *w, const plan *pn, i64 *
   plan as = *pn;
   as.send_stream = sym_of(w->c, "pp"), as.send_channels = 4;
   x->tasks = words_of(plan_tasks, x->a, &as);
-  w->stages->states = words_of(plan_states, x->a, &as);
+  wanted q = {w->stages, words_of(plan_states, x->a, &as)};
   if (pn->made.row && !so.busiest_ps && !pn->sum_stream.i)
-    take_tasks(w->stages, x); // a file may split the backwards of some stages
+    take_tasks(&q, x); // a file may split the backwards of some stages
   for (u32 all = 0; all < 2 && made && !x->st; all++) {
     if (all && !x->about.pipeline.nspans) break; // it had all layers
-    made = make_stages(w, &as, all, &so, x);
+    made = make_stages(w, &q, &as, all, &so, x);
   }
   x->busy_ps = *busy;
   if (made) return x;
@@ -499,12 +508,12 @@ static bool by_stages(const search *s, const search_point *p) {
 
 // How long the busiest rank works at least under a plan that is not known by its stages. Where only its sums beside the last
 // backward are why, the tasks of the same plan without them tell.
-static i64 busiest(const search *s, worker *w, const plan *pn, arena *a) {
+static i64 busiest(const search *s, worker *w, const strategy *is, const plan *pn, arena *a) {
   plan as = *pn;
   as.sum_stream = (sym){0};
   i64 busy = 0;
   const u32 before = diag_count(w->c);
-  const known_stages *x = pn->sum_stream.i && plan_has_probe(&as) ? stages_of(s, w, &as, &busy) : NULL;
+  const known_stages *x = pn->sum_stream.i && plan_has_probe(&as) ? stages_of(s, w, is, &as, &busy) : NULL;
   if (x && x->st) busy = sim_stages_busiest(x->st, a, false);
   diag_truncate(w->c, before);
   return busy > kept_last(&s->kept) ? busy : MAX(busy, plan_busiest(w->pl, pn, w->k, a));
@@ -514,16 +523,16 @@ static i64 busiest(const search *s, worker *w, const plan *pn, arena *a) {
 static void prepare(search *s, worker *w, search_point *p) {
   arena *a = arena_new();
   if (!w->stages) w->stages = ZNEWN(w->a, known, 1);
-  u64 hash;
-  plan *pn = search_plan(s, w, a, p, &hash);
-  if (pn && p->fitted) p->plan = plan_hash_ordered(w->c, pn, hash);
+  const point_plan made = search_plan(s, w, a, p);
+  plan *pn = made.pn;
+  if (pn && p->fitted) p->plan = plan_hash_ordered(w->c, pn, made.hash);
   i64 busy = 0;
   const bool whole = pn && !plan_has_probe(pn);
-  known_stages *x = pn && !whole ? stages_of(s, w, pn, &busy) : NULL;
+  known_stages *x = pn && !whole ? stages_of(s, w, &made.is, pn, &busy) : NULL;
   sim_pipe_result r;
   if (!p->stages_ps) p->stages_ps = busy;
   const sim_stages *st = x && by_stages(s, p) ? stages_sending(x, pn, a, &busy) : NULL;
-  if (pn && (whole || x) && !st && !s->o->no_bounds) busy = MAX(busy, busiest(s, w, pn, a));
+  if (pn && (whole || x) && !st && !s->o->no_bounds) busy = MAX(busy, busiest(s, w, &made.is, pn, a));
   if (!s->o->no_bounds && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
   const u32 zero = search_value(p, CHOICE_zero).n;
   p->same_zero = (u8)(x ? same_zero(s, x->about.storage_split, p) : zero);

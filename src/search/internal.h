@@ -139,13 +139,17 @@ bool search_is_ours(const search_opts *o, u32 i); // is number i of what parts s
 u32 blocks_make(search *s, search_point **all, u32 n);
 
 // ---- plans.c ------------------------------------------------------------------------------------------
-// The plan of the point, without its sequences and its name, with parts that are valid until the worker makes
-// the next one; NULL and diagnostics: it is impossible. hash (or NULL): its plan_hash_unordered.
-plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash);
+typedef struct {
+  plan *pn;      // without its sequences and its name; NULL and diagnostics: it is impossible
+  u64 hash;      // plan_hash_unordered
+  strategy is;   // settled, with numbers for `auto`; lists are the worker's
+  bool as_said;  // there was no `auto`, which may ask for the order
+  bool none_fit; // no cuts of it can fit
+} point_plan;
+// The plan of the point, with parts that are valid until the worker makes the next one.
+point_plan search_plan(const search *s, worker *w, arena *a, const search_point *p);
 bool search_tries_cuts(const search *s,
                        const search_point *p); // are there cuts to try besides those of its plan?
-bool search_none_fit(const worker *w);         // can no cuts of the latest of them fit?
-bool search_as_said(const worker *w); // had the latest of them no `auto`, which may ask for the order?
 // What a set of stages depends on: not on the order of tasks, nor on sends. sums: beside the last backward, which is another
 // function then.
 static inline strategy search_set(const strategy *s, bool sums) {
@@ -153,7 +157,6 @@ static inline strategy search_set(const strategy *s, bool sums) {
   x.overlap.n = (x.overlap.n & ~(u32)OVERLAP_DP) | sums * OVERLAP_DP;
   return x;
 }
-const strategy *search_resolved(const worker *w); // of the latest of them, with numbers for `auto`
 void unordered_free(unordered *x);
 // Where the stage of that replica lies; its place; the block of dp x tp ranks, of those that s does not skip.
 const plan_submesh *search_stage_on(const plan *pn, u32 replica, u32 stage);

@@ -21,9 +21,6 @@ typedef struct {
 struct unordered {
   unordered_plan v[KEPT]; // sets by hash
   u64 now;
-  bool as_said;  // the latest strategy is what was said, without `auto`
-  bool none_fit; // no cuts of it can fit
-  strategy is;   // the latest strategy, with numbers
   VEC(resolved) resolved;
   hmap resolved_map;
 };
@@ -65,23 +62,22 @@ static unordered_plan *find(worker *w, const hybrid_opts *h) {
 }
 
 // Every point is asked for several times: on screening, for its bound, for its time.
-static bool resolve(worker *w, arena *a, hybrid_opts *h) {
+static bool resolve(worker *w, arena *a, hybrid_opts *h, point_plan *out) {
   unordered *x = w->plans;
-  x->as_said = x->none_fit = false;
   const u64 hash = x->resolved.n ? strategy_hash(&h->s) : 0;
   for (u32 it = 0, i; x->resolved.n && hmap_next(&x->resolved_map, hash, &it, &i);)
     if (x->resolved.v[i].cuts == h->cuts && !strategy_compare(&x->resolved.v[i].of, &h->s)) {
-      x->is = h->s = x->resolved.v[i].is, x->none_fit = x->resolved.v[i].none_fit;
+      out->is = h->s = x->resolved.v[i].is, out->none_fit = x->resolved.v[i].none_fit;
       return true;
     }
   const strategy of = h->s;
-  h->none_fit = &x->none_fit;
+  h->none_fit = &out->none_fit;
   if (!policy_balance(w->pl, a, h, &h->s)) return false;
-  x->as_said = !strategy_compare(&of, &h->s);
-  x->is = x->as_said ? h->s : strategy_dup(w->a, &h->s);
-  if (x->as_said) return true;
+  out->as_said = !strategy_compare(&of, &h->s);
+  out->is = out->as_said ? h->s : strategy_dup(w->a, &h->s);
+  if (out->as_said) return true;
   hmap_add(w->a, &x->resolved_map, hash ? hash : strategy_hash(&of), x->resolved.n);
-  *vec_push(w->a, &x->resolved) = (resolved){strategy_dup(w->a, &of), x->is, h->cuts, x->none_fit};
+  *vec_push(w->a, &x->resolved) = (resolved){strategy_dup(w->a, &of), out->is, h->cuts, out->none_fit};
   return true;
 }
 
@@ -114,12 +110,6 @@ bool search_tries_cuts(const search *s, const search_point *p) {
   return strategy_tries_cuts(&of);
 }
 
-bool search_none_fit(const worker *w) { return w->plans->none_fit; }
-
-bool search_as_said(const worker *w) { return w->plans->as_said; }
-
-const strategy *search_resolved(const worker *w) { return &w->plans->is; }
-
 // What is said of the order comes before what is said of stages; of one chunk and no group nothing can be. x NULL: it was said.
 static plan *refuse(worker *w, const unordered_plan *x, const strategy *s, bool train) {
   const bool plain = s->v.n == 1 && !s->group.n;
@@ -128,22 +118,13 @@ static plan *refuse(worker *w, const unordered_plan *x, const strategy *s, bool 
   return NULL;
 }
 
-plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u64 *hash) {
-  const strategy said = search_strategy(p);
-  hybrid_opts h = search_hybrid(s->o, &said);
-  h.no_order = true, h.files = &s->files;
-  h.cuts = p->fitted ? CUTS_THAT_FIT : CUTS_TO_TRY;
-  if (!w->plans) w->plans = ZNEWN(w->a, unordered, 1);
-  w->plans->as_said = false;
-  h.k = w->k;
-  if (!strategy_settle(w->c, NULL, 0, h.train, &h.s)) return NULL;
-  if (!resolve(w, a, &h)) return NULL;
+static plan *make(worker *w, arena *a, hybrid_opts h, u64 *hash) {
   const bool made_up = h.s.replicas.nparts; // with stages and order of their own
   const unordered_plan *x = h.s.schedule.path || made_up ? NULL : find(w, &h);
   plan *pn = !x ? policy_unordered(w->pl, a, &h) : x->pn ? arena_dup(a, x->pn, sizeof *x->pn) : NULL;
   const sched *file = NULL;
   if (made_up) {
-    if (pn && hash) *hash = plan_hash_unordered(w->c, pn);
+    if (pn) *hash = plan_hash_unordered(w->c, pn);
     if (pn) plan_drop_ways(w->pl, pn);
     return pn;
   }
@@ -153,6 +134,18 @@ plan *search_plan(const search *s, worker *w, arena *a, const search_point *p, u
   policy_replicas(a, pn, &h.s, file);
   if (!policy_unrolled(w->c, a, pn, &h)) return NULL;
   plan_drop_ways(w->pl, pn);
-  if (hash) *hash = x ? x->hash : plan_hash_unordered(w->c, pn);
+  *hash = x ? x->hash : plan_hash_unordered(w->c, pn);
   return pn;
+}
+
+point_plan search_plan(const search *s, worker *w, arena *a, const search_point *p) {
+  const strategy said = search_strategy(p);
+  hybrid_opts h = search_hybrid(s->o, &said);
+  point_plan out = {.pn = NULL};
+  h.no_order = true, h.files = &s->files, h.k = w->k;
+  h.cuts = p->fitted ? CUTS_THAT_FIT : CUTS_TO_TRY;
+  if (!w->plans) w->plans = ZNEWN(w->a, unordered, 1);
+  if (strategy_settle(w->c, NULL, 0, h.train, &h.s) && resolve(w, a, &h, &out))
+    out.pn = make(w, a, h, &out.hash);
+  return out;
 }

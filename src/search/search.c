@@ -87,10 +87,11 @@ typedef struct {
 
 static void screen_point(search *s, worker *w, arena *a, search_point *p, const strategy *is,
                          screened *last) {
-  last->pn = search_plan(s, w, a, p, &last->hash);
+  const point_plan made = search_plan(s, w, a, p);
+  last->pn = made.pn, last->hash = made.hash;
   if (last->pn) p->bound_bytes = (i64)memory_bound(s->bounds.memory, w, s->o, a, is, last->pn);
-  if (search_none_fit(w)) p->fitted = true;
-  last->p = search_as_said(w) ? p : NULL, last->s = *is;
+  if (made.none_fit) p->fitted = true;
+  last->p = made.as_said ? p : NULL, last->s = *is;
   if (last->pn) {
     p->plan = plan_hash_ordered(w->c, last->pn, last->hash);
   } else {
@@ -573,13 +574,12 @@ static void find_resolved(search *s) {
     const strategy said = search_strategy(p);
     if (!p->time_ps || !strategy_has_auto(&said)) continue;
     arena *tmp = arena_new();
-    strategy_packed *is = NULL;
-    if (search_plan(s, w, tmp, p, NULL) && !search_as_said(w)) {
-      const strategy own = strategy_dup(s->a, search_resolved(w));
-      is = NEW(s->a, strategy_packed);
-      *is = strategy_pack(s->a, &own);
+    const point_plan made = search_plan(s, w, tmp, p);
+    if (made.pn && !made.as_said) {
+      const strategy own = strategy_dup(s->a, &made.is);
+      const strategy_packed is = strategy_pack(s->a, &own);
+      p->resolved = arena_dup(s->a, &is, sizeof is);
     }
-    p->resolved = is;
     arena_free(tmp);
   }
 }

@@ -627,7 +627,7 @@ static void bound_make_up(const measure *all, const search *s, worker *w, arena 
 static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) {
   const search_point *p = of->of;
   arena *tmp = arena_new();
-  const plan *pn = m->n ? search_plan(s, w, tmp, p, NULL) : NULL;
+  const plan *pn = m->n ? search_plan(s, w, tmp, p).pn : NULL;
   double most = 0, fill = 0;
   if (pn && m->s->replicas.nparts) {
     bound_make_up(m, s, w, tmp, pn, &most, &fill);
@@ -690,7 +690,7 @@ void work_bound(works *x, const search *s, worker *w, limit *of) {
   for (u32 k = 0; k < m.n; k++)
     if (!m.v[k]->known) return;
   arena *tmp = arena_new();
-  const plan *pn = m.n ? search_plan(s, w, tmp, p, NULL) : NULL;
+  const plan *pn = m.n ? search_plan(s, w, tmp, p).pn : NULL;
   const u32 places = is->pp.n, replicas = bound_form(is);                     // 0: nothing was measured
   bool *met = ZNEWN(tmp, bool, (replicas + 1) * places);                      // by replica, then all
   double *takes = ZNEWN(tmp, double, places), before = 0, most = 0, fill = 0; // takes: for one microbatch
