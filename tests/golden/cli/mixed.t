@@ -1036,3 +1036,11 @@ time per step   89.21 ms
 $ heddle sim bert-base:layers=4 --seq 128 --batch 48 --train --machine "1x1 a100 + 1x1 t4 ib=50Gb/s usable=2180374016B" --strategy "dp=2 dp.shares=auto" | grep -E "^plan|^peak memory"
 plan            dp=2 tp=1 pp=1 dp.shares=2/1
 peak memory     2.03 GiB of 2.03 GiB on rank 0
+## Numbers of auto that are long stay a word in the table.
+$ heddle plan gpt2:layers=45,hidden=64,heads=4,vocab=512 --seq 64 --batch 32 --train --machine "1x1 v100 + 1x1 a100 + 1x1 v100 + 1x1 a100 + 1x1 v100 + 1x1 a100 + 1x1 v100 + 1x1 a100 + 1x1 v100 + 1x1 a100 + 1x1 v100 + 1x1 a100 + 1x1 v100 + 1x1 a100 + 1x1 v100 + 1x1 a100 + 1x1 v100 + 1x1 a100 ib=100Gb/s" --strategy 'dp=1 tp=1 pp=18 mb=8 layers=auto skip=0' --top 1 | grep -E '^1|^auto|layers  '
+   pp  mb  layers      time         samples    memory  limited by
+1  18   8  auto    23.18 ms  1.00x  1,381/s  31.5 MiB  bubble 69 %
+auto resolved  dp=1 tp=1 pp=18 mb=8 layers=2/3/2/3/2/3/2/3/2/3/2/3/2/3/2/3/2/3
+layers         2/3/2/3/2/3/2/3/2/3/2/3/2/3/2/3/2/3
+v100        9  32 samples, 2 layers         39.5 %    28.8 %         0.0 %  71.2 %     21.9 MiB  28.8 GiB                      4.8 %
+a100        9  32 samples, 3 layers         60.5 %    32.6 %         0.0 %  67.4 %     31.5 MiB  72.0 GiB                      6.3 %
