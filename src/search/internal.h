@@ -262,6 +262,11 @@ double memory_bound(const memory_bounds *b, worker *w, const search_opts *o, are
                     const plan *pn);
 
 // ---- order.c ------------------------------------------------------------------------------------------
+typedef struct {
+  u64 key;
+  u32 at;
+} keyed;
+void keyed_sort(keyed *v, u32 n); // by key; equal ones stay in their order
 // The points by strategy_compare, as they are where they lie. In `a`.
 point_order *order_make(arena *a, u32 n, const search_point *point);
 u32 order_at(const point_order *o, u32 i);               // the index of number i in order

@@ -10,10 +10,6 @@ typedef struct {
   u32 n, cap, latest;
   choice_value *v; // in order
 } digit_values;
-typedef struct {
-  u64 key;
-  u32 at;
-} keyed;
 struct point_order {
   const search_point *point;
   u32 n, nrows; // of choices.def, that keys have
@@ -95,20 +91,22 @@ static void make_keys(point_order *o) {
   }
 }
 
-// By byte, the last one first.
-static void sort_keys(point_order *o, u64 most) {
+// By byte in which they differ, the last one first.
+void keyed_sort(keyed *v, u32 n) {
   arena *tmp = arena_new();
-  keyed *own = o->v, *to = NEWN(tmp, keyed, o->n + 1);
-  for (u32 shift = 0; shift < 64 && most >> shift; shift += 8) {
+  keyed *from = v, *to = NEWN(tmp, keyed, n + 1);
+  u64 differ = 0;
+  for (u32 i = 0; i < n; i++) differ |= v[i].key ^ v[0].key;
+  for (u32 shift = 0; shift < 64 && differ >> shift; shift += 8) {
     u32 at[257] = {0};
-    for (u32 i = 0; i < o->n; i++) at[(o->v[i].key >> shift & 255) + 1]++;
+    if (!(differ >> shift & 255)) continue;
+    for (u32 i = 0; i < n; i++) at[(from[i].key >> shift & 255) + 1]++;
     for (u32 k = 1; k < 257; k++) at[k] += at[k - 1];
-    for (u32 i = 0; i < o->n; i++) to[at[o->v[i].key >> shift & 255]++] = o->v[i];
-    keyed *from = o->v;
-    o->v = to, to = from;
+    for (u32 i = 0; i < n; i++) to[at[from[i].key >> shift & 255]++] = from[i];
+    keyed *was = from;
+    from = to, to = was;
   }
-  if (o->v != own) memcpy(own, o->v, o->n * sizeof *own);
-  o->v = own;
+  if (from != v) memcpy(v, from, n * sizeof *v);
   arena_free(tmp);
 }
 
@@ -133,10 +131,9 @@ point_order *order_make(arena *a, u32 n, const search_point *point) {
   list_values(o, a);
   while (o->nrows < CHOICE_COUNT && !__builtin_mul_overflow(most, MAX(o->row[o->nrows].n, 1u), &most))
     o->nrows++;
-  if (o->nrows < CHOICE_COUNT) most = UINT64_MAX;
   o->v = NEWN(a, keyed, n + 1);
   make_keys(o);
-  sort_keys(o, most);
+  keyed_sort(o->v, o->n);
   for (u32 i = 0, end; o->nrows < CHOICE_COUNT && i < n; i = end) {
     for (end = i + 1; end < n && o->v[end].key == o->v[i].key;) end++;
     sort_equal(o, i, end);

@@ -256,26 +256,17 @@ static bool sooner(queued a, queued b) {
   return a.bound_ps != b.bound_ps ? a.bound_ps < b.bound_ps : a.p < b.p;
 }
 
-// Sorts by `before`. v is as points lie: by byte of the bounds, the last one first.
+// Sorts by `before`. v is as points lie.
 static void sort_by_bound(search_point **v, u32 n) {
   arena *tmp = arena_new();
-  queued *from = NEWN(tmp, queued, n + 1), *to = NEWN(tmp, queued, n + 1);
-  u64 differ = 0;
+  search_point **was = arena_dup(tmp, v, n * sizeof *v);
+  keyed *by = NEWN(tmp, keyed, n + 1);
   for (u32 i = 0; i < n; i++) {
-    from[i] = (queued){v[i]->bound_ps, v[i]};
-    assert(from[i].bound_ps >= 0 && (!i || v[i - 1] <= v[i]));
-    differ |= (u64)(from[i].bound_ps ^ from[0].bound_ps);
+    by[i] = (keyed){(u64)v[i]->bound_ps, i};
+    assert(v[i]->bound_ps >= 0 && (!i || v[i - 1] <= v[i]));
   }
-  for (u32 shift = 0; shift < 64 && differ >> shift; shift += 8) {
-    u32 at[257] = {0};
-    if (!(differ >> shift & 255)) continue;
-    for (u32 i = 0; i < n; i++) at[((u64)from[i].bound_ps >> shift & 255) + 1]++;
-    for (u32 k = 1; k < 257; k++) at[k] += at[k - 1];
-    for (u32 i = 0; i < n; i++) to[at[(u64)from[i].bound_ps >> shift & 255]++] = from[i];
-    queued *was = from;
-    from = to, to = was;
-  }
-  for (u32 i = 0; i < n; i++) v[i] = from[i].p;
+  keyed_sort(by, n);
+  for (u32 i = 0; i < n; i++) v[i] = was[by[i].at];
   arena_free(tmp);
 }
 
