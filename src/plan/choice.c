@@ -86,7 +86,8 @@ u32 choice_all(choice_id id) {
   return n;
 }
 
-static char abouts[CHOICE_COUNT][240];
+enum { ABOUT_ROOM = 4096 }; // of all schedules by name
+static char abouts[CHOICE_COUNT][ABOUT_ROOM];
 static pthread_once_t abouts_once = PTHREAD_ONCE_INIT;
 
 static void write_abouts(void) {

@@ -209,6 +209,13 @@ static const char *resolved_str(arena *a, const search_point *p) {
   return strategy_str(a, &is);
 }
 
+static void put_fewer(report *r, arena *a, const char *label, const search_fewer *x, const search_point *w) {
+  if (!x->time_ps) return;
+  report_line(r, label, "%s the time, %s: --devices %u --strategy '%s'",
+              text_of(a, cell_x(CELL_TIMES, (double)x->time_ps / (double)w->time_ps)),
+              text_of(a, cell_i(CELL_PS, x->time_ps)), x->ranks, x->strategy);
+}
+
 // Why the best is best and what limits the others, in lines made of the figures.
 static void put_why(report *r, arena *a, const search_about *about, const search_result *s) {
   const search_point *w = &s->point[0], *more = NULL;
@@ -253,10 +260,7 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   if (more)
     put_other(r, a, "with more memory", more,
               arena_printf(a, "with %s", text_of(a, cell_i(CELL_BYTES, more->peak_bytes))), s);
-  if (s->one_device_ps)
-    report_line(r, "one device", "%s the time, %s: --devices 1",
-                text_of(a, cell_x(CELL_TIMES, (double)s->one_device_ps / (double)w->time_ps)),
-                text_of(a, cell_i(CELL_PS, s->one_device_ps)));
+  put_fewer(r, a, "one device", &s->one_device, w), put_fewer(r, a, "one node", &s->one_node, w);
 }
 
 // ---- the table ----------------------------------------------------------------------------------------
@@ -458,7 +462,15 @@ void report_search(report *r, arena *a, const search_about *about, const search_
   put_families(r, a, o, s);
   if (about->nmeasured) put_measured(r, a, about, s);
   put_why(r, a, about, s);
-  if (s->one_device_ps) report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device_ps));
+  if (s->one_device.time_ps) {
+    report_fact(r, "one_device_ps", NULL, cell_i(CELL_PS, s->one_device.time_ps));
+    report_fact(r, "one_device_strategy", NULL, cell_text(s->one_device.strategy));
+  }
+  if (s->one_node.time_ps) {
+    report_fact(r, "one_node_ps", NULL, cell_i(CELL_PS, s->one_node.time_ps));
+    report_fact(r, "one_node_devices", NULL, cell_i(CELL_INT, s->one_node.ranks));
+    report_fact(r, "one_node_strategy", NULL, cell_text(s->one_node.strategy));
+  }
   put_certificate(r, a, about, o, s);
   put_kinds(r, a, s, about->ranks);
   put_counts(r, a, s);

@@ -246,6 +246,9 @@ void whole_free(whole_answer *x);
 const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opts *o, const search_point *p,
                           search *told);
 
+// ---- fewer.c --------------------------------------------------------------------------------------------
+void fewer_find(search *s); // when plans are ranked: one_device and one_node of the result
+
 // ---- kinds.c --------------------------------------------------------------------------------------------
 bool kinds_told(
     const search *s); // are there several? Of all ranks, skipped ones too, unless it was said how many

@@ -91,7 +91,7 @@ static void put_together(arena *a, const search_part *const *part, search_result
   r->family = NEWN(a, search_family, r->nfamilies + 1);
   if (r->nfamilies) memcpy(r->family, part[0]->r.family, r->nfamilies * sizeof *r->family);
   r->npoints = r->dealt = r->refit = r->count[SEARCH_BOUND_TIME] = 0;
-  r->one_device_ps = 0;
+  r->one_device = r->one_node = (search_fewer){0};
   for (u32 i = 0; i < parts; i++) n += part[i]->r.npoints;
   r->point = NEWN(a, search_point, n + 1);
   for (u32 i = 0; i < parts; i++) {
@@ -101,7 +101,8 @@ static void put_together(arena *a, const search_part *const *part, search_result
     r->dealt += x->dealt;
     r->refit += x->refit;
     r->count[SEARCH_BOUND_TIME] += x->count[SEARCH_BOUND_TIME];
-    r->one_device_ps = MAX(r->one_device_ps, x->one_device_ps); // one part has it
+    if (x->one_device.time_ps) r->one_device = x->one_device; // one part has them
+    if (x->one_node.time_ps) r->one_node = x->one_node;
     r->bound_failed |= x->bound_failed;
     if (i && !families_add(r, x)) r->nfamilies = 0;             // no search writes such parts
     if (x->even_ps) r->even_ps = x->even_ps, r->even = x->even; // likewise
@@ -164,7 +165,9 @@ bool search_merge(ctx *c, arena *a, u32 n, search_part *const *part, u32 top, se
   make_ups_slow(a, r), make_ups_settle(r);
   families_count(r, r->npoints, r->point);
   of_best(by_part, r, about);
-  if (!r->nfit || r->one_device_ps >= r->point[0].time_ps) r->one_device_ps = 0;
+  const i64 best = r->nfit ? r->point[0].time_ps : 0;
+  if (r->one_device.time_ps >= best) r->one_device = (search_fewer){0};
+  if (r->one_node.time_ps >= best) r->one_node = (search_fewer){0};
   r->hint = hint_of(by_part, r);
   if (!r->nfit) outcome_no_plan(c, o, r);
   return r->nfit > 0;

@@ -109,7 +109,8 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
       .ranks = about->ranks, .train = o->train, .fusible = o->fusible, .top = o->no_bounds ? 0 : o->top};
   p->r = (search_result){.space = r->space,
                          .point = NEWN(a, search_point, r->npoints + 1),
-                         .one_device_ps = r->one_device_ps,
+                         .one_device = r->one_device,
+                         .one_node = r->one_node,
                          .memory_bytes = r->memory_bytes,
                          .memory_least = r->memory_least,
                          .nkinds = r->nkinds,
@@ -280,6 +281,14 @@ static void put_kinds(const search_result *r, strbuf *b) {
   sb_put(b, r->nkinds ? "\n  ]" : "[]");
 }
 
+static void put_fewer(strbuf *b, const char *key, const search_fewer *x) {
+  if (!x->time_ps) return;
+  put_key(b, key);
+  sb_fmt(b, "{\"devices\": %u, \"time_ps\": %lld, \"strategy\": ", x->ranks, (long long)x->time_ps);
+  sb_json_str(b, x->strategy);
+  sb_char(b, '}');
+}
+
 void part_end(strbuf *b) { // of all that b has
   const u64 h = hash_bytes(b->v, b->n, 0);
   put_key(b, "checksum");
@@ -297,7 +306,7 @@ void search_part_print(const search_part *p, strbuf *out) {
   put_number(&b, "dealt", r->dealt);
   put_number(&b, "dealt_besides", r->refit);
   put_number(&b, "ruled_out_by_time", r->count[SEARCH_BOUND_TIME]);
-  put_number(&b, "one_device_ps", r->one_device_ps);
+  put_fewer(&b, "one_device", &r->one_device), put_fewer(&b, "one_node", &r->one_node);
   if (p->o.fusible) put_number(&b, "fusible", 1);
   put_number(&b, "batchnorm_samples", p->about.batchnorm.samples);
   put_number(&b, "batchnorm_groups", p->about.batchnorm.groups);

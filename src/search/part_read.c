@@ -93,6 +93,14 @@ static void read_shared(reader *r, const ynode *y, search_part *p) {
   }
 }
 
+static search_fewer fewer(reader *r, const ynode *y, const char *key) {
+  const ynode *v = yaml_get(y, key) ? get(r, y, key, Y_MAP) : NULL;
+  if (!v) return (search_fewer){0};
+  return (search_fewer){.ranks = (u32)number(r, v, "devices", 1, UINT32_MAX),
+                        .time_ps = number(r, v, "time_ps", 1, INT64_MAX),
+                        .strategy = string(r, v, "strategy")};
+}
+
 static void read_typed(reader *r, const ynode *y, search_part *p) {
   search_result *x = &p->r;
   p->part = (u32)number(r, y, "part", 1, PARTS_MOST);
@@ -121,7 +129,7 @@ static void read_typed(reader *r, const ynode *y, search_part *p) {
   x->no_replicas = p->shared[SHARED_replicas_not_tried];
   x->most_microbatches = (u32)number(r, y, "most_microbatches", 0, UINT32_MAX);
   x->least_bytes = number(r, y, "least_bytes", 0, INT64_MAX);
-  x->one_device_ps = number(r, y, "one_device_ps", 0, INT64_MAX);
+  x->one_device = fewer(r, y, "one_device"), x->one_node = fewer(r, y, "one_node");
   if (yaml_get(y, "bound_ps")) x->bound_ps = number(r, y, "bound_ps", 0, INT64_MAX); // of several kinds
   if (yaml_get(y, "bound_failed")) x->bound_failed = number(r, y, "bound_failed", 0, 1);
   if (yaml_get(y, "devices_tried")) x->devices = string(r, y, "devices_tried");

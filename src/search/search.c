@@ -491,19 +491,6 @@ static u32 deal(search *s, search_point **all) {
   return k;
 }
 
-// The time on one device where it beats every plan over more of them and fits; else 0. The first part asks.
-static i64 one_device(search *s) {
-  const search_result *r = s->r;
-  const i64 best = r->nfit ? r->point[0].time_ps : INT64_MAX;
-  strategy one = strategy_default();
-  one.skip.n = s->within.first;
-  search_point p = {.packed = strategy_pack(s->a, &one)};
-  bound(&s->bounds, &p);
-  if (s->ranks == 1 || s->o->part > 1 || (!r->nfit && !s->o->parts) || p.bound_ps >= best) return 0;
-  search_evaluate(s, &s->w[0], &(search_point *){&p}, 1);
-  return p.state == SEARCH_RAN && p.time_ps < best ? p.time_ps : 0;
-}
-
 // Stages and bounds are a shorter way to what the winner's program says of itself. If it says something else,
 // that is a bug.
 static void confirm(search *s) {
@@ -594,7 +581,7 @@ static void run(search *s, int threads) {
   outcome_settle(s->a, s->o, r, s->order);
   families_count(r, r->npoints, r->point);
   make_ups_find(s->a, s->o, r), make_ups_settle(r);
-  r->one_device_ps = one_device(s);
+  fewer_find(s);
   find_resolved(s);
   confirm(s);
 }

@@ -126,6 +126,12 @@ typedef struct {
   VEC(i64) bounds;   // their bounds, in order
   u32 lead;          // of those that are listed the number of the first, by rank
 } search_make_up;
+// The best plan of fewer devices, where it is faster than the best of all; else time_ps is 0.
+typedef struct {
+  u32 ranks;
+  i64 time_ps; // of a step
+  const char *strategy;
+} search_fewer;
 // What is known of the host memory of a machine.
 typedef enum { HOST_NONE, HOST_HOLDS, HOST_UPDATES } search_host;
 typedef struct {
@@ -147,12 +153,12 @@ typedef struct {
   i64 bound_ps;            // of the step on devices of several kinds, whatever the plan; 0: not known
   u32 host_count;          // of those that are too large, which fit the devices but not host memory ...
   i64 host_least,
-      host_usable;   // ... what the smallest of them needs on a node, and how much that has
-  i64 least_bytes;   // that a plan which is too large for devices needs at least; 0: none is
-  i64 one_device_ps; // of one step on one device, where that is faster than the best plan; else 0
-  u32 dealt;         // points that were left to applying them, in this part
-  u32 refit;         // besides: they were equal to one that is too large, and stand for other cuts
-  const char *hint;  // where nothing fits: of the one reason why points are impossible; NULL: none
+      host_usable; // ... what the smallest of them needs on a node, and how much that has
+  i64 least_bytes; // that a plan which is too large for devices needs at least; 0: none is
+  search_fewer one_device, one_node;
+  u32 dealt;        // points that were left to applying them, in this part
+  u32 refit;        // besides: they were equal to one that is too large, and stand for other cuts
+  const char *hint; // where nothing fits: of the one reason why points are impossible; NULL: none
   search_host host;
   u64 screened;      // fingerprint of all points, their plans and bounds, before any was applied
   bool bound_failed; // a plan was faster than its measured bound, so these were not used: a bug

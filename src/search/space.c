@@ -727,7 +727,7 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
   if (sp.full) {
     diag(c, E_LIMIT, (loc){0}, "more than %d plans to search",
          sp.count == POINTS_MOST ? POINTS_MOST : SPACE_MOST);
-    diag_hint(c, "fix more choices, such as dp=8, or add --powers-of-two");
+    diag_hint(c, "fix more choices, such as dp=8%s", o->pow2 ? "" : ", or add --powers-of-two");
     return false;
   }
   if (r->npoints) return o->only || all_used(&sp);

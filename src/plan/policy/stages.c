@@ -50,7 +50,14 @@ static bool deal_by_cost(dealing *d) {
   if (d->P > 1 && heavy < d->P) {
     diag(d->p->c, E_DIVIDE, d->m->where, "%u pipeline stages, but the model has only %u blocks and matmuls",
          d->P, heavy);
-    diag_hint_number(d->p->c, MAX(heavy, 1u), "pp=%u%s", MAX(heavy, 1u), heavy > 1 ? " at most" : "");
+    const u32 chunks = d->P / d->places, least = MAX(heavy / MAX(chunks, 1u), 1u);
+    if (d->P == heavy + 1) // the first stage has the embedding, the last one the head
+      diag_hint(d->p->c, "layers=auto, which may leave the first and the last stage without a block%s",
+                chunks > 1 ? ", or a smaller v" : "");
+    else if (chunks > 1)
+      diag_hint(d->p->c, "a smaller v, or pp=%u%s", least, least > 1 ? " at most" : "");
+    else
+      diag_hint_number(d->p->c, least, "pp=%u%s", least, heavy > 1 ? " at most" : "");
     return false;
   }
   if (d->P == 1) return true;
@@ -191,9 +198,14 @@ static bool deal_numbers(dealing *d, choice_value layers, loc at) {
   u64 sum = 0;
   for (u32 s = 0; s < layers.nparts; s++) sum += layers.part[s];
   if (layers.nparts != d->P) {
-    diag(d->p->c, E_DIVIDE, at, "layers has %u number%s, but there are %u stages (pp=%u)", layers.nparts,
-         layers.nparts == 1 ? "" : "s", d->P, d->P);
-    diag_hint(d->p->c, "one number for each stage, or pp=%u", layers.nparts);
+    const char *how = arena_printf(d->tmp, d->P > d->places ? "pp=%u x v=%u" : "pp=%u", d->places,
+                                   d->P / MAX(d->places, 1u));
+    diag(d->p->c, E_DIVIDE, at, "layers has %u number%s, but there are %u stages (%s)", layers.nparts,
+         layers.nparts == 1 ? "" : "s", d->P, how);
+    if (d->P > d->places)
+      diag_hint(d->p->c, "one number for each stage");
+    else
+      diag_hint(d->p->c, "one number for each stage, or pp=%u", layers.nparts);
     return false;
   }
   if (sum != n) {

@@ -102,7 +102,7 @@ winner       dp=1 tp=1 pp=4 mb=8
 layers       2/1/1/0
 next         dp=1 tp=1 pp=4 mb=8 schedule=interlaced
              1.31x the time, limited by computation
-one device   0.53x the time, 4.619 ms: --devices 1
+one device   0.53x the time, 4.619 ms: --devices 1 --strategy 'dp=1 tp=1 pp=1'
 certificate  3 plans: 3 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              3 simulated, 0 ruled out by bounds on memory, 0 on time
              other values of some choices are not in it; --strategy 'v=* attention=* sp=* overlap=* layers=*' has them
@@ -163,9 +163,9 @@ $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --tr
 certificate  3 plans: 3 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
 $ heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --train --machine '1x4 v100' --strategy "pp=4 mb=8 schedule=found.csv layers=auto" -o f.plan | sed -n '/^   *pp/,/^$/p'; heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=4096 --batch 8 --seq 64 --train --machine '1x4 v100' --plan f.plan | grep '^time per'
    pp  mb  schedule   recompute  layers      time         samples    memory  limited by
-1   4   8  found.csv  none       auto    5.975 ms  1.00x  1,339/s  4.63 MiB  computation 77 %
-2   4   8  found.csv  selective  auto    6.261 ms  1.05x  1,278/s  4.65 MiB  computation 77 %
-3   4   8  found.csv  full       auto    7.580 ms  1.27x  1,055/s  4.27 MiB  computation 74 %
+1   4   8  found.csv  none       1x4     5.975 ms  1.00x  1,339/s  4.63 MiB  computation 77 %
+2   4   8  found.csv  selective  1x4     6.261 ms  1.05x  1,278/s  4.65 MiB  computation 77 %
+3   4   8  found.csv  full       1x4     7.580 ms  1.27x  1,055/s  4.27 MiB  computation 74 %
 
 time per step   5.975 ms
 $ heddle sim gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --machine '1x4 v100' --strategy "pp=4 v=2 mb=8 schedule=found.csv"

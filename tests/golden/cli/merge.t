@@ -85,7 +85,6 @@ $ sed -E 's/("(program|description|screened|checksum)": ")[0-9a-f]+/\1.../' one.
   "dealt": 8,
   "dealt_besides": 0,
   "ruled_out_by_time": 0,
-  "one_device_ps": 0,
   "batchnorm_samples": 0,
   "batchnorm_groups": 0,
   "mfu": 0.0077484001076447004,
@@ -210,7 +209,7 @@ error[E0116]: the part is cut off here, or was changed before
 [1]
 $ sed s/fits/fats/ part2.json > changed.json; heddle merge part1.json changed.json
 error[E0116]: the part is cut off here, or was changed before
-  --> changed.json:50
+  --> changed.json:49
   hint: copy the file again, or evaluate the part again
 [1]
 $ heddle merge part1.json best.plan whole.txt

@@ -979,7 +979,7 @@ $ heddle plan gpt2 --batch 10 --train --machine "1x4 h100 + 1x4 t4 ib=100Gb/s" -
 winner         dp=8 tp=1 pp=1 dp.shares=auto
 auto resolved  dp=8 tp=1 pp=1 dp.shares=2/2/1x6
                computes 41.2 % of the time, communicates 28.0 %, idles 30.8 %; MFU 9.0 %; needs 3.49 GiB on the fullest device
-one device     0.63x the time, 203.2 ms: --devices 1
+one device     0.63x the time, 203.2 ms: --devices 1 --strategy 'dp=1 tp=1 pp=1'
 certificate    2 plans: 1 fit, 0 too large, 0 too slow, 1 impossible, 0 equal to another;
                1 simulated, 0 ruled out by bounds on memory, 0 on time
                on ranks: all, 0 to 3, 4 to 7

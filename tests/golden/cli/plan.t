@@ -256,14 +256,14 @@ winner       dp=1 tp=1 pp=4 mb=8 schedule=zb-h2
 layers       2x4
 next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev
              1.00x the time, limited by computation
-one device   0.98x the time, 14.12 ms: --devices 1
+one device   0.98x the time, 14.12 ms: --devices 1 --strategy 'dp=1 tp=1 pp=1'
 certificate  114 plans: 28 fit, 0 too large, 0 too slow, 26 impossible, 60 equal to another;
              28 simulated, 0 ruled out by bounds on memory, 0 on time
              other values of some choices are not in it; --strategy 'v=* sp=*' has them
 impossible   12 such as dp=1 tp=1 pp=4 mb=8 schedule=interlaced overlap=none:
              schedule=interlaced: the model has nothing before its first layer that could lie on all places
              8 such as dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v overlap=none layers=2x4:
-             layers has 4 numbers, but there are 8 stages (pp=8)
+             layers has 4 numbers, but there are 8 stages (pp=4 x v=2)
              6 such as dp=1 tp=1 pp=4 mb=8 v=3 schedule=3f1b overlap=none:
              schedule=3f1b: the model does not pass three times through the same layers
 ## Why not, and what if.
@@ -528,3 +528,28 @@ certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to an
 $ heddle plan mlp-xs --batch 8 --train --optimizer adam --machine '2x8 v100 ib=100Gb/s' --strategy 'dp=8 tp=1 pp=2 mb=1 v=4 schedule=interleaved zero=1 overlap=pp+dp recompute=none' --memory-limit 7MB | sed -n '/needs/p;/certificate/p'
              computes 26.3 % of the time, communicates 18.5 %, idles 55.2 %; MFU 0.1 %; needs 6.50 MiB of 6.68 MiB
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
+## One node is faster than two where the network is slow, with what is found there.
+$ heddle plan gpt2-medium --batch 32 --seq 512 --dtype f16 --train --optimizer adam --machine "2x8 v100 eth=1Gb/s" --powers-of-two --top 1 --strategy 'tp=1,2 zero=0,1 recompute=none' --threads 1 2>/dev/null | grep -E '^1 |^one '
+1   4   2   2   8     1  1.339 s  1.00x  23.91/s  1.14 GiB  communication 68 %
+one device   0.49x the time, 660.1 ms: --devices 1 --strategy 'dp=1 tp=1 pp=1 mb=2'
+one node     0.09x the time, 119.0 ms: --devices 8 --strategy 'dp=8 tp=1 pp=1 zero=1'
+$ heddle plan gpt2-medium --batch 32 --seq 512 --dtype f16 --train --optimizer adam --machine "2x8 v100 eth=1Gb/s" --devices 8 --strategy 'dp=8 tp=1 pp=1 zero=1' 2>/dev/null | grep '^1 '
+1   8   1     1  none       119.0 ms  1.00x  268.9/s  4.18 GiB  computation 81 %
+## More stages than blocks.
+$ heddle sim gpt2 --batch 32 --train --machine '1x4 a100-80gb' --strategy 'pp=4 v=8 mb=8 schedule=interleaved'
+error[E0502]: 32 pipeline stages, but the model has only 13 blocks and matmuls
+  --> gpt2
+  hint: a smaller v, or pp=1
+[1]
+$ heddle sim gpt2:layers=14 --batch 32 --train --machine '1x4 a100-80gb' --strategy 'pp=4 v=4 mb=8 schedule=interleaved'
+error[E0502]: 16 pipeline stages, but the model has only 15 blocks and matmuls
+  --> gpt2
+  hint: layers=auto, which may leave the first and the last stage without a block, or a smaller v
+[1]
+$ heddle sim gpt2 --batch 32 --train --machine '1x4 a100-80gb' --strategy 'pp=4 v=8 mb=8 schedule=interleaved layers=0/1x12/0'
+error[E0502]: layers has 14 numbers, but there are 32 stages (pp=4 x v=8)
+  --> --strategy:1:36
+   1 | pp=4 v=8 mb=8 schedule=interleaved layers=0/1x12/0
+     |                                    ^
+  hint: one number for each stage
+[1]
