@@ -65,36 +65,18 @@ static void put_alone(report *r, arena *a, const search_result *s, u32 ranks) {
 }
 
 // ---- what became of the space -------------------------------------------------------------------------
-// Every plan is counted once.
-// May it hold somewhere? The search may have been told that it cannot.
-static bool may_hold(const search_opts *o, u64 needs) {
-  bool may = o->train || !(needs & CHOICE_TRAINING);
-  for (u32 k = 0; may && k < CHOICE_COUNT; k++) {
-    const choice_set *x = &o->space.of[k];
-    bool many = !x->said || x->all;
-    for (u32 j = 0; j < x->n; j++) many |= x->v[j].n > 1;
-    may = many || !(needs >> k & 1);
-  }
-  return may;
-}
-
-// Of a set: may one of the words that it has not by default be chosen?
-static bool may_be_other(const search_opts *o, choice_id id) {
-  const choice_row *row = choice_get(id);
-  bool may = !row->where && may_hold(o, row->needs);
-  for (u32 k = 0; row->where && row->words[k]; k++)
-    may |= !(choice_default(id).n >> k & 1) && may_hold(o, row->where[k]);
-  return may;
-}
-
-// Choices that are often faster elsewhere, and that this search had at their defaults. NULL: there are none.
-static const char *not_searched(arena *a, const search_opts *o, u32 ranks, bool several) {
+// As many at once as a search holds beside what it had. NULL: there are none.
+static const char *not_searched(arena *a, const search_opts *o, const search_result *s, u32 ranks) {
+  enum { MOST = 1 << 20, CHUNKS = 6 }; // plans; values of v, about
+  choice_id id[CHOICE_COUNT];
+  const u32 n = search_left_out(o, ranks, s->nkinds > 0, id);
   strbuf b = {.a = a};
-  for (u32 i = 0; ranks > 1 && i < CHOICE_COUNT; i++) {
-    const choice_row *row = choice_get((choice_id)i);
-    const bool other = *row->search == '?' && !o->space.of[i].said && !(row->search[1] && several);
-    if (i == CHOICE_attention && !o->fusible) continue;
-    if (other && may_be_other(o, (choice_id)i)) sb_fmt(&b, "%s%s=*", b.n ? " " : "", row->name);
+  u64 plans = MAX(s->space, 1u);
+  for (u32 i = 0; i < n; i++) {
+    const u32 words = choice_all(id[i]), each = words ? words : id[i] == CHOICE_v ? CHUNKS : 2;
+    const bool apart = i && plans * each > MOST;
+    plans = apart ? (u64)MAX(s->space, 1u) * each : plans * each;
+    sb_fmt(&b, "%s%s=*", !i ? "" : apart ? "' or '" : " ", choice_get(id[i])->name);
   }
   return b.n ? sb_str(&b) : NULL;
 }
@@ -146,7 +128,7 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
 static void put_certificate(report *r, arena *a, const search_about *about, const search_opts *o,
                             const search_result *s) {
   enum { REASONS = 5 };
-  const char *more = not_searched(a, o, about->ranks, s->nkinds > 0);
+  const char *more = not_searched(a, o, s, about->ranks);
   const u32 *n = s->count, simulated = n[SEARCH_RAN] + n[SEARCH_OVER_MEMORY];
   report_line(r, "certificate",
               "%u plans: %u fit, %u too large, %u too slow, %u impossible, %u equal to another;", s->space,
@@ -172,7 +154,12 @@ static void put_certificate(report *r, arena *a, const search_about *about, cons
   if (s->most_microbatches)
     report_line(r, "", "the batch is not known, so mb=* ends at %u; --batch N has its divisors",
                 s->most_microbatches);
-  if (more) report_line(r, "", "other values of some choices are not in it; --strategy '%s' has them", more);
+  if (more)
+    report_line(r, "",
+                "other values of some choices are not in it; --strategy '%s' has them, --what-if tries each",
+                more);
+  if (o->space.of[CHOICE_v].all)
+    report_line(r, "", "v=* is what deals out the layers evenly; others by number: v=1,2,3,4,5");
   report_fact(r, "not_searched", NULL, more ? cell_text(more) : cell_none());
   for (u32 i = 0; i < s->nreasons && i < REASONS; i++) {
     report_line(r, i ? "" : "impossible", "%u such as %s:", s->reason[i].count,

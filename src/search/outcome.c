@@ -321,8 +321,10 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
     diag_hint(c, "use more devices%s, as dp and mb split nothing of one sample%s",
               o->train ? " or recompute=full" : "", there);
   else if (least)
-    diag_hint(c, "use more devices%s%s or a smaller batch%s",
-              o->train ? ", zero=3, recompute=full" : ", more microbatches (mb)",
+    diag_hint(c, "use more devices%s%s%s%s or a smaller batch%s",
+              o->train && !o->space.of[CHOICE_zero].said ? ", zero=3" : "",
+              o->train && !o->space.of[CHOICE_recompute].said ? ", recompute=full" : "",
+              o->train || o->space.of[CHOICE_mb].said ? "" : ", more microbatches (mb)",
               o->fusible && !o->space.of[CHOICE_attention].said ? ", attention=fused" : "", there);
   else if (r->nreasons && r->reason[0].why_id == E_RATE)
     diag_hint(c, "use another --dtype, or add the rate to the machine file");

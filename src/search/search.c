@@ -631,7 +631,7 @@ static void find_even(search *s, int threads) {
 static bool enough(ctx *c, const machine *m, u32 ranks) {
   if (ranks <= m->nranks) return true;
   diag(c, E_PLAN, (loc){0}, "--devices %u, but the machine has %u", ranks, m->nranks);
-  diag_hint(c, "--devices %u, or more nodes: --machine 'dgx-h100*%u'", m->nranks, (ranks + 7) / 8);
+  diag_hint(c, "--devices %u, or a larger machine", m->nranks);
   return false;
 }
 

@@ -236,7 +236,9 @@ bool search_why_not(ctx *c, arena *a, const prog *src, const machine *m, const c
                     const search_opts *o, const search_result *r, const char *line, search_why *out);
 void search_look_at(arena *a, const prog *src, const machine *m, const cost_opts *costs, const search_opts *o,
                     const strategy *s, search_look *out);
-// Other machines: searched again.
+// Choices that are often faster at other values than the ones a search had. several: devices of several kinds.
+u32 search_left_out(const search_opts *o, u32 ranks, bool several, choice_id out[CHOICE_COUNT]);
+// Other machines, and choices that were left out: searched again.
 typedef struct {
   const char *what; // "memory limit +25 %"
   u32 ranks;
@@ -246,7 +248,7 @@ typedef struct {
   strategy s;
   i64 time_ps, alone_ps, peak_bytes;
 } search_what_if;
-enum { WHAT_IF_MOST = 8 };
+enum { WHAT_IF_MOST = CHOICE_COUNT + 8 };
 u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                     const search_opts *o, const search_result *r, search_what_if out[WHAT_IF_MOST]);
 

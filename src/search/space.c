@@ -188,11 +188,13 @@ static void all_sizes(points *sp, strategy *s) {
     if (MAX(per, 1) % k == 0) with(sp, CHOICE_mbs, s, k);
 }
 
-// So many that the layers can be dealt out evenly; 1 where they cannot.
+// So many that the layers can be dealt out evenly, over all stages or over all but the first and the last one, which have
+// the embedding and the head (Llama-3 405B: 126 layers, 128 stages); and 1.
 static void all_chunks(points *sp, strategy *s) {
   const u32 stages = s->pp.n;
-  for (u32 k = 1; k == 1 || k * stages <= sp->layers; k++)
-    if (k == 1 || sp->layers % (k * stages) == 0) with(sp, CHOICE_v, s, k);
+  for (u32 k = 1; k == 1 || k * stages <= sp->layers + 2; k++)
+    if (k == 1 || sp->layers % (k * stages) == 0 || (k * stages > 2 && sp->layers % (k * stages - 2) == 0))
+      with(sp, CHOICE_v, s, k);
 }
 
 // `pp`, and divisors of the microbatches above it.
@@ -519,13 +521,13 @@ static bool unused(points *sp, choice_id id, choice_value x) {
   choice_say(id, x, &b);
   if (choice_is_degree(id) && skipped(sp, sb_str(&b))) return false;
   if (choice_is_degree(id)) {
-    const u32 fewer = devices_below(sp, sp->ranks);
+    const u32 below = devices_below(sp, sp->ranks), fewer = below < sp->ranks ? below : 0;
     diag(sp->c, E_STRATEGY, at, "%s is impossible on %u devices: dp x tp x pp must be %u", sb_str(&b),
          sp->ranks, sp->ranks);
     if (fewer)
       diag_hint(sp->c, "leave it out, or --devices %u", fewer);
     else
-      diag_hint(sp->c, "leave it out, or use more devices");
+      diag_hint(sp->c, below ? "leave it out" : "leave it out, or use more devices");
     return false;
   }
   if (id == CHOICE_replicas) {

@@ -1,6 +1,39 @@
-// whatif.c - other machines: the same search with more memory, and with twice the devices.
+// whatif.c - the same search on other machines: with more memory, with twice the devices; and with choices that it left out.
 #include "search/internal.h"
 
+// May it hold somewhere? The search may have been told that it cannot.
+static bool may_hold(const search_opts *o, u64 needs) {
+  bool may = o->train || !(needs & CHOICE_TRAINING);
+  for (u32 k = 0; may && k < CHOICE_COUNT; k++) {
+    const choice_set *x = &o->space.of[k];
+    bool many = !x->said || x->all;
+    for (u32 j = 0; j < x->n; j++) many |= x->v[j].n > 1;
+    may = many || !(needs >> k & 1);
+  }
+  return may;
+}
+
+// Of a set: may one of the words that it has not by default be chosen?
+static bool may_be_other(const search_opts *o, choice_id id) {
+  const choice_row *row = choice_get(id);
+  bool may = !row->where && may_hold(o, row->needs);
+  for (u32 k = 0; row->where && row->words[k]; k++)
+    may |= !(choice_default(id).n >> k & 1) && may_hold(o, row->where[k]);
+  return may;
+}
+
+u32 search_left_out(const search_opts *o, u32 ranks, bool several, choice_id out[CHOICE_COUNT]) {
+  u32 n = 0;
+  for (u32 i = 0; ranks > 1 && i < CHOICE_COUNT; i++) {
+    const choice_row *row = choice_get((choice_id)i);
+    const bool other = *row->search == '?' && !o->space.of[i].said && !(row->search[1] && several);
+    if (i == CHOICE_attention && !o->fusible) continue;
+    if (other && may_be_other(o, (choice_id)i)) out[n++] = (choice_id)i;
+  }
+  return n;
+}
+
+// ---- searches -----------------------------------------------------------------------------------------------
 static void again(ctx *c, arena *keep, const prog *src, const machine *m, const cost_opts *costs,
                   const search_opts *o, search_what_if *out) {
   arena *a = arena_new();
@@ -47,6 +80,31 @@ static u32 fewer_kinds(ctx *c, arena *a, const prog *src, const machine *m, cons
   return n;
 }
 
+// Each by itself, as together they are many plans; but chunks with schedules that have some.
+static u32 left_out(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
+                    const search_opts *o, const search_result *r, u32 ranks, search_what_if *out, u32 most) {
+  choice_id id[CHOICE_COUNT];
+  const u32 all = search_left_out(o, ranks, r->nkinds > 0, id);
+  const choice_set any = {.said = true, .all = true};
+  u32 n = 0;
+  bool chunks = false;
+  for (u32 k = 0; k < all; k++) chunks |= id[k] == CHOICE_v;
+  for (u32 k = 0; k < all && n < most; k++) {
+    const bool both = chunks && id[k] == CHOICE_schedule;
+    search_opts with = *o;
+    if (id[k] == CHOICE_v && !o->space.of[CHOICE_schedule].said) continue;
+    with.space.of[id[k]] = any;
+    if (both) with.space.of[CHOICE_v] = any;
+    out[n] = (search_what_if){.what = arena_printf(a, "%s%s=*", both ? "v=* " : "", choice_get(id[k])->name),
+                              .ranks = ranks,
+                              .memory_bytes = o->memory_bytes};
+    again(c, a, src, m, costs, &with, &out[n]);
+    keep_if_faster(r, &out[n]);
+    out[n++].memory_bytes = r->memory_bytes;
+  }
+  return n;
+}
+
 u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                     const search_opts *o, const search_result *r, search_what_if out[WHAT_IF_MOST]) {
   static const struct {
@@ -55,7 +113,7 @@ u32 search_what_ifs(ctx *c, arena *a, const prog *src, const machine *m, const c
   } more[] = {{"memory limit +25 %", 25}, {"memory limit +50 %", 50}};
   const u32 ranks = o->ranks ? o->ranks : m->nranks;
   const bool own = !o->memory_bytes; // every device has its own limit
-  u32 n = 0;
+  u32 n = left_out(c, a, src, m, costs, o, r, ranks, out, CHOICE_COUNT);
   for (u32 i = 0; i < COUNT_OF(more) && r->memory_bytes > 0; i++) {
     const i64 bytes = (i64)((double)r->memory_bytes * (1 + more[i].percent / 100.0));
     const machine *larger = own ? machine_more_memory(a, m, more[i].percent) : m;

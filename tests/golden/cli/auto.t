@@ -551,7 +551,9 @@ automatic             dp=1 tp=2 pp=2 mb=2 layers=1/3  3.021 ms  1.00x  2,649/s  
 $ set -- gpt2:layers=4,hidden=256,heads=8,vocab=1000 --batch 8 --seq 64 --train --optimizer adam --machine '1x4 v100' --json; step() { grep -oE '"(time|period)_ps": [0-9]+' | paste -sd ' ' | grep -oE '"time_ps": [0-9]+ "period_ps": [0-9]+|"period_ps": [0-9]+ "time_ps": [0-9]+' | sort | uniq -c; }; heddle sim "$@" --strategy 'dp=2 pp=2 mb=4' | step; heddle plan "$@" --auto --strategy 'dp=2 pp=2 mb=4' | step; heddle plan "$@" --what-if --strategy 'dp=2 pp=2 mb=4 schedule=1f1b,gems recompute=none zero=0' | step
       1 "period_ps": 5476692741 "time_ps": 5489924683
       3 "time_ps": 5489924683 "period_ps": 5476692741
-      5 "time_ps": 5489924683 "period_ps": 5476692741
+      1 "time_ps": 4606881563 "period_ps": 4593649621
+      1 "time_ps": 5178192007 "period_ps": 5178192007
+      8 "time_ps": 5489924683 "period_ps": 5476692741
       2 "time_ps": 8378400301 "period_ps": 8378400301
 ## Hosts that have no room for what an automatic plan offloads: with 4 MiB a hybrid is the answer, with 2 MiB there is none.
 $ for h in 64 4 2; do heddle plan gpt2:layers=4,hidden=64,heads=4,vocab=256 --batch 8 --seq 16 --train --optimizer adam --machine "1x4 v100 pcie=16GB/s hostmem=${h}MiB" --auto --strategy 'dp=1 tp=2 pp=2 mb=2 offload=states recompute=none zero=0' 2>&1 | grep -E '^(automatic|answer  ) .*dp=|^error'; done

@@ -82,7 +82,7 @@ warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are 
 $ heddle plan mlp-xs --batch 64 --train --optimizer adam --machine dgx-1 --devices 2 --strategy 'dp=2 mb=1 recompute=none zero=1 offload=none,acts,states update=*' | sed -n '/certificate/,$p'
 certificate  5 plans: 4 fit, 0 too large, 0 too slow, 1 impossible, 0 equal to another;
              4 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them, --what-if tries each
 impossible   1 such as dp=2 tp=1 pp=1 zero=1 offload=acts update=host:
              update=host: the host updates weights whose optimizer states lie there
 ## As JSON.

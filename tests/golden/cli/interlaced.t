@@ -105,7 +105,7 @@ next         dp=1 tp=1 pp=4 mb=8 schedule=interlaced
 one device   0.53x the time, 4.619 ms: --devices 1 --strategy 'dp=1 tp=1 pp=1'
 certificate  3 plans: 3 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              3 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* attention=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* attention=* sp=* overlap=* layers=*' has them, --what-if tries each
 ## Refused: nothing before the layers, no layers, degrees and replicas that differ, chunks.
 $ heddle sim mlp-xs --batch 8 --train --machine '1x2 v100' --strategy "pp=2 mb=4 schedule=interlaced"
 error[E0501]: schedule=interlaced: the model has nothing before its first layer that could lie on all places

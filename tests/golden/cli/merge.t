@@ -35,7 +35,7 @@ next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 certificate  447 plans: 3 fit, 0 too large, 237 too slow, 0 impossible, 207 equal to another;
              3 simulated, 0 ruled out by bounds on memory, 237 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them, --what-if tries each
 $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 3 --part 2/2 -o - | cmp - part2.json
 $ heddle plan mlp-xs:layers=3 --batch 8 --train --machine '1x2 v100' --strategy 'mb=1,3 zero=*' --optimizer adam --memory-limit 9MB --part 1/1 -o one.json --json
 {

@@ -23,7 +23,7 @@ certificate    2511 plans: 3 fit, 40 too large, 1460 too slow, 0 impossible, 100
                3 simulated, 40 ruled out by bounds on memory, 1460 on time
                on ranks: all, 0 to 3, 4 to 7
                no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 23.0 % more
-               other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=* overlap=*' has them
+               other values of some choices are not in it; --strategy 'v=* schedule=* attention=*' or 'sp=* overlap=*' has them, --what-if tries each
 
 device  ranks  each gets   share of work  computes  communicates   idle  peak memory    usable  gain of one more, at most
 v100        4  28 samples         43.8 %    95.7 %         4.3 %  0.0 %     24.5 GiB  28.8 GiB                     10.9 %
@@ -316,14 +316,18 @@ error[E0509]: places: there is no block 3 of 2
   hint: use every number from 1 to 2 once
 [2]
 $ heddle plan bert-large:layers=4 --machine "1x2 v100 + 1x2 a100 + 1x2 t4 ib=50Gb/s" --batch 96 --train --strategy "recompute=none mb=1,2,4 zero=0" --what-if --top 1 --threads 1 | sed -n "/^what if/,$ p"
-what if             best plan                          time  faster    memory
-as it is            dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.67 GiB
-memory limit +25 %  dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.67 GiB
-memory limit +50 %  dp=3 tp=2 pp=1 dp.shares=auto  533.4 ms   1.00x  8.67 GiB
-twice the devices   dp=6 tp=2 pp=1 dp.shares=auto  335.0 ms   1.59x  4.41 GiB
-without v100        dp=4 tp=1 pp=1 dp.shares=auto  742.0 ms   0.72x  12.2 GiB
-without a100        dp=4 tp=1 pp=1 dp.shares=auto  871.6 ms   0.61x  11.3 GiB
-without t4          dp=4 tp=1 pp=1 dp.shares=auto  548.2 ms   0.97x  8.78 GiB
+what if             best plan                                          time  faster    memory
+as it is            dp=3 tp=2 pp=1 dp.shares=auto                  533.4 ms   1.00x  8.67 GiB
+v=* schedule=*      dp=3 tp=2 pp=1 dp.shares=auto                  533.4 ms   1.00x  8.67 GiB
+attention=*         dp=3 tp=2 pp=1 attention=fused dp.shares=auto  529.2 ms   1.01x  7.17 GiB
+sp=*                dp=3 tp=2 pp=1 sp dp.shares=auto               526.0 ms   1.01x  7.69 GiB
+overlap=*           dp=6 tp=1 pp=1 overlap=pp+dp dp.shares=auto    470.5 ms   1.13x  7.84 GiB
+memory limit +25 %  dp=3 tp=2 pp=1 dp.shares=auto                  533.4 ms   1.00x  8.67 GiB
+memory limit +50 %  dp=3 tp=2 pp=1 dp.shares=auto                  533.4 ms   1.00x  8.67 GiB
+twice the devices   dp=6 tp=2 pp=1 dp.shares=auto                  335.0 ms   1.59x  4.41 GiB
+without v100        dp=4 tp=1 pp=1 dp.shares=auto                  742.0 ms   0.72x  12.2 GiB
+without a100        dp=4 tp=1 pp=1 dp.shares=auto                  871.6 ms   0.61x  11.3 GiB
+without t4          dp=4 tp=1 pp=1 dp.shares=auto                  548.2 ms   0.97x  8.78 GiB
 $ heddle verify examples/batchnorm.heddle --train --strategy "dp=2 dp.shares=3/1"
 error[E0509]: dp.shares: batch norm would take its statistics over unequal parts of the batch
   --> --strategy:1:6
@@ -366,7 +370,7 @@ certificate  445 plans: 3 fit, 0 too large, 201 too slow, 126 impossible, 115 eq
              3 simulated, 0 ruled out by bounds on memory, 201 on time
              on ranks: all, 0 to 3, 4 to 7
              no plan can be faster than 343.6 us, its matmuls on all devices at their best rates: the winner takes 17.1 % more
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=*' has them, --what-if tries each
 impossible   126 such as dp=1 tp=1 pp=4:
              4 pipeline stages, but the model has only 2 blocks and matmuls
 
@@ -407,7 +411,7 @@ certificate  2511 plans: 1 fit, 40 too large, 812 too slow, 650 impossible, 1008
              1 simulated, 40 ruled out by bounds on memory, 812 on time
              on ranks: all, 0 to 3, 4 to 7
              no plan can be faster than 2.390 s, its matmuls on all devices at their best rates: the winner takes 2.01 times that
-             other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=* overlap=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* attention=*' or 'sp=* overlap=*' has them, --what-if tries each
 impossible   351 such as dp=1 tp=1 pp=8 mb=8:
              send over 2 ranks: the machine has no link between its nodes
              107 such as dp=1 tp=8 pp=1 recompute=selective:
@@ -448,7 +452,7 @@ certificate  1164 plans: 2 fit, 0 too large, 691 too slow, 180 impossible, 291 e
              2 simulated, 0 ruled out by bounds on memory, 691 on time
              on ranks: all, 0 to 1, 2 to 5
              no plan can be faster than 345.0 ms, its matmuls on all devices at their best rates: the winner takes 52.2 % more
-             other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=* overlap=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=*' or 'overlap=*' has them, --what-if tries each
 impossible   180 such as dp=3 tp=1 pp=2:
              batch 32 is not divisible by dp=3
 
@@ -578,13 +582,13 @@ error[E0601]: spaces are missing around '+' between nodes
 [1]
 ## What if: other machines may leave devices out, too.
 $ heddle plan gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --top 1 --threads 1 --what-if | tail -7
-what if             best plan                  time  faster    memory
-as it is            dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.6 GiB
-memory limit +25 %  dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.6 GiB
-memory limit +50 %  dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.6 GiB
-twice the devices   dp=4 tp=1 pp=1 skip=2  525.1 ms   1.00x  12.6 GiB
-without p100        dp=4 tp=1 pp=1         525.1 ms   1.00x  12.6 GiB
-without a100        dp=2 tp=1 pp=1 mb=2     2.296 s   0.23x  13.0 GiB
+sp=*                dp=4 tp=1 pp=1 skip=2                  525.1 ms   1.00x  12.6 GiB
+overlap=*           dp=4 tp=1 pp=1 overlap=pp+dp skip=2    520.7 ms   1.01x  12.6 GiB
+memory limit +25 %  dp=4 tp=1 pp=1 skip=2                  525.1 ms   1.00x  12.6 GiB
+memory limit +50 %  dp=4 tp=1 pp=1 skip=2                  525.1 ms   1.00x  12.6 GiB
+twice the devices   dp=4 tp=1 pp=1 skip=2                  525.1 ms   1.00x  12.6 GiB
+without p100        dp=4 tp=1 pp=1                         525.1 ms   1.00x  12.6 GiB
+without a100        dp=2 tp=1 pp=1 mb=2                     2.296 s   0.23x  13.0 GiB
 ## Which devices are left out is not guessed from data sheets: T4 are slower in f32 than P100, and many slow ones beat one fast one.
 $ heddle plan bert-base:layers=4 --train --batch 16 --machine "1x2 t4 eth=1Gb/s + 1x2 p100 eth=1Gb/s" --top 1 --threads 1 | grep "winner\|^1"
 1   2     2  238.5 ms  1.00x  67.08/s  2.31 GiB  computation 91 %
@@ -668,7 +672,7 @@ certificate  68 plans: 13 fit, 0 too large, 28 too slow, 0 impossible, 27 equal 
              13 simulated, 0 ruled out by bounds on memory, 28 on time
              on ranks: all, 0 to 3, 4 to 5
              no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 62.4 % more
-             other values of some choices are not in it; --strategy 'attention=*' has them
+             other values of some choices are not in it; --strategy 'attention=*' has them, --what-if tries each
 
 replicas tried     plans  simulated      best  at least  why not
 1x1x2+1x1x2+1x1x2     16          5  797.4 ms  797.4 ms
@@ -767,10 +771,15 @@ $ heddle plan gpt2-xl --dtype f16 --batch 12 --train --machine "1x4 p100 + 1x4 a
 warning[W0508]: wte of gpt2-xl has an extent of 50257 in f16: its matmuls are slower on a100 than simulated, as 50257 is not a multiple of 8
   --> gpt2-xl
   hint: --vocab 50264
-what if             best plan                         time  faster    memory
-as it is            dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  19.6 GiB
-memory limit +25 %  dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  19.6 GiB
-memory limit +50 %  dp=4 tp=1 pp=1 zero=1 skip=4  281.0 ms   1.00x  19.6 GiB
+what if             best plan                                         time  faster    memory
+as it is            dp=4 tp=1 pp=1 zero=1 skip=4                  281.0 ms   1.00x  19.6 GiB
+v=* schedule=*      dp=4 tp=1 pp=1 zero=1 skip=4                  281.0 ms   1.00x  19.6 GiB
+attention=*         dp=4 tp=1 pp=1 zero=1 attention=fused skip=4  217.9 ms   1.29x  12.6 GiB
+sp=*                dp=4 tp=1 pp=1 zero=1 skip=4                  281.0 ms   1.00x  19.6 GiB
+overlap=*           dp=4 tp=1 pp=1 overlap=pp+dp skip=4           256.5 ms   1.10x  23.9 GiB
+layers=*            dp=4 tp=1 pp=1 zero=1 skip=4                  281.0 ms   1.00x  19.6 GiB
+memory limit +25 %  dp=4 tp=1 pp=1 zero=1 skip=4                  281.0 ms   1.00x  19.6 GiB
+memory limit +50 %  dp=4 tp=1 pp=1 zero=1 skip=4                  281.0 ms   1.00x  19.6 GiB
 ## A plan that fits the larger devices only does not fit.
 $ heddle sim gpt2-xl --dtype f16 --batch 16 --train --machine "1x4 a100 + 1x4 p100 ib=100Gb/s" --strategy "dp=8" 2>&1 | grep "peak memory  \|E0505"
 peak memory     18.9 GiB, does not fit in 14.4 GiB on rank 4
@@ -855,8 +864,8 @@ time per step   23.51 ms
 $ heddle plan bert-base:layers=6,hidden=256,heads=4,vocab=30000 --seq 128 --batch 32 --train --machine short.yaml --strategy "dp=1 tp=1 pp=2 mb=1 recompute=none"
 error[E0506]: no plan can run: of 2, 2 too large for 145 MiB to 234 MiB of memory
   note: the smallest needs at least 496 MiB on a rank
-  hint: use more devices, zero=3, recompute=full, attention=fused or a smaller batch
-  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+  hint: use more devices, zero=3, attention=fused or a smaller batch
+  hint: the model is in f32; --dtype f16 or bf16 halves activations
 [1]
 ## The fastest cuts need 5990400 bytes, and are taken where there are so many.
 $ heddle plan t5-small:layers=6,hidden=64,heads=4,vocab=2000 --seq 32 --batch 16 --train --optimizer adam --machine "1x2 p100 + 1x2 v100 ib=100Gb/s" --strategy "dp=1 tp=1 pp=4 mb=8 layers=auto recompute=full" --memory-limit 16MiB | sed -n '/^1 /p; /^layers/p'

@@ -178,7 +178,7 @@ certificate  16 plans: 14 fit, 2 too large, 0 too slow, 0 impossible, 0 equal to
 $ heddle plan mlp-xs --batch 64 --train --machine dgx-1 --devices 2 --strategy 'dp=2 mb=1 recompute=none zero=0,3 offload=*' | sed -n '/certificate/,$p'
 certificate  32 plans: 16 fit, 0 too large, 0 too slow, 16 impossible, 0 equal to another;
              16 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them, --what-if tries each
 impossible   16 such as dp=2 tp=1 pp=1 offload=states:
              offload=states: the optimizer, sgd, has none
 ## M6-MoE-10T on 512 V100 (sizes: the built-in model's; adafactor): 20 TB of weights in f16 are more than the devices have together.
@@ -312,7 +312,7 @@ $ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v1
 error[E0506]: no plan can run: of 12, 12 too large for 300 MiB of memory
   note: the smallest needs at least 1023 MiB on a rank
   hint: use more devices, zero=3, recompute=full, attention=fused or a smaller batch; the machine has host memory: offload=*
-  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+  hint: the model is in f32; --dtype f16 or bf16 halves activations
 [1]
 $ heddle plan gpt2:layers=2 --batch 8 --train --optimizer adam --machine '1x1 v100 hostmem=64GiB' --memory-limit 900MiB --strategy 'offload=*' | sed -n '/^ *mb/,/^ 1/p'
     mb  recompute  offload                  time         samples   memory  limited by

@@ -132,7 +132,7 @@ dp alone     1.41x the time, limited by communication
 pp alone     1.56x the time, limited by bubble
 certificate  132 plans: 14 fit, 0 too large, 22 too slow, 0 impossible, 96 equal to another;
              14 simulated, 0 ruled out by bounds on memory, 22 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them, --what-if tries each
 $ heddle plan examples/operators/model.heddle --operators operators.so --train --machine dgx-2 --devices 4 -o best.plan >/dev/null; heddle verify examples/operators/model.heddle --operators operators.so --plan best.plan | grep verdict
 verdict    equal: the plan computes what the model computes
 $ heddle verify examples/operators/model.heddle --operators operators.so --train --strategy 'dp=2 tp=2 zero=3 mb=2' | grep verdict

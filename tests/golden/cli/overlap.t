@@ -183,11 +183,11 @@ error[E0501]: `sum-stream: compute`: sums cannot run beside the backward on the 
 [1]
 ## A search that was not told of it says so, where it can be chosen: in training with data ranks.
 $ for s in '' 'dp=1' 'overlap=pp' 'zero=1'; do heddle plan mlp-xs --batch 8 --train --machine '1x2 v100' --strategy "$s" | grep 'other values'; done; heddle plan mlp-xs --batch 8 --machine '1x2 v100' | grep 'other values'
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them, --what-if tries each
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them, --what-if tries each
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them, --what-if tries each
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them, --what-if tries each
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them, --what-if tries each
 ## Bounds of plans whose sums are hidden are not those of plans whose sums are not: none of them is broken. (The second stage has most of the work and of the sums.)
 $ for o in pp+dp pp,pp+dp; do heddle plan gpt2 --batch 64 --seq 256 --train --machine '8x1 v100 ib=100Gb/s' --strategy "dp=4 tp=1 pp=2 mb=4,2 layers=1/11 recompute=none zero=0 overlap=$o" --top 4 --json | grep -E '^  "(bound_failed|simulated)"'; done
   "bound_failed": false,

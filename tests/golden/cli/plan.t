@@ -21,7 +21,7 @@ next         dp=4 tp=1 pp=1 zero=3
              1.01x the time, limited by computation
 certificate  447 plans: 5 fit, 0 too large, 235 too slow, 0 impossible, 207 equal to another;
              5 simulated, 0 ruled out by bounds on memory, 235 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them, --what-if tries each
 $ cat best.plan
 # heddle plan mlp-xs --batch 1024 --train --machine laptop --top 5 -o best.plan
 heddle-plan: 1
@@ -168,7 +168,7 @@ tp alone     1.28x the time, limited by computation
 pp alone     4.07x the time, limited by bubble
 certificate  6 plans: 6 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              6 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them, --what-if tries each
 ## One microbatch on two stages is a plan too, here the only one; every class of impossible plans has its reason.
 $ heddle plan mlp-xs:layers=8,hidden=1009 --batch 1 --machine '1x2 v100' --memory-limit 20MB
 model         mlp-xs:layers=8,hidden=1009
@@ -187,7 +187,7 @@ winner       dp=1 tp=1 pp=2
 layers       4/4
 certificate  3 plans: 1 fit, 0 too large, 0 too slow, 2 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them, --what-if tries each
 impossible   1 such as dp=2 tp=1 pp=1:
              the batch (the first extent of input x) is 1: it cannot be split 2 ways over dp
              1 such as dp=1 tp=2 pp=1:
@@ -259,7 +259,7 @@ next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev
 one device   0.98x the time, 14.12 ms: --devices 1 --strategy 'dp=1 tp=1 pp=1'
 certificate  114 plans: 28 fit, 0 too large, 0 too slow, 26 impossible, 60 equal to another;
              28 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* sp=*' has them
+             other values of some choices are not in it; --strategy 'v=* sp=*' has them, --what-if tries each
 impossible   12 such as dp=1 tp=1 pp=4 mb=8 schedule=interlaced overlap=none:
              schedule=interlaced: the model has nothing before its first layer that could lie on all places
              8 such as dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v overlap=none layers=2x4:
@@ -290,7 +290,7 @@ next         dp=2 tp=4 pp=1 recompute=selective
              1.02x the time, limited by communication
 certificate  300 plans: 30 fit, 0 too large, 240 too slow, 30 impossible, 0 equal to another;
              30 simulated, 0 ruled out by bounds on memory, 240 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=* overlap=*' or 'layers=*' has them, --what-if tries each
 impossible   15 such as dp=1 tp=1 pp=8:
              8 pipeline stages, but the model has only 5 blocks and matmuls
              15 such as dp=1 tp=8 pp=1:
@@ -337,6 +337,11 @@ bandwidth inside nodes     705.6 us       -1.1 %
 
 what if             best plan                                                               time  faster   memory
 as it is            dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  243 MiB
+v=* schedule=*      dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  243 MiB
+attention=*         dp=2 tp=4 pp=1 attention=fused                                      6.136 ms   1.07x  240 MiB
+sp=*                dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  243 MiB
+overlap=*           dp=2 tp=4 pp=1 overlap=pp+dp                                        5.904 ms   1.11x  243 MiB
+layers=*            dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  243 MiB
 memory limit +25 %  dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  243 MiB
 memory limit +50 %  dp=2 tp=4 pp=1                                                      6.569 ms   1.00x  243 MiB
 twice the devices   none: send over 2 ranks: the machine has no link between its nodes
@@ -475,6 +480,10 @@ $ heddle plan mlp-xs --batch 1024 --train --machine laptop --top 1 --why 'pp=2' 
   ],
   "what_if": [
     {"what": "as it is", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "period_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
+    {"what": "v=* schedule=*", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "period_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
+    {"what": "sp=*", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "period_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
+    {"what": "overlap=*", "strategy": "dp=4 tp=1 pp=1 overlap=pp+dp", "reason": null, "time_ps": N, "period_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
+    {"what": "layers=*", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "period_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
     {"what": "memory limit +25 %", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "period_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
     {"what": "memory limit +50 %", "strategy": "dp=4 tp=1 pp=1 zero=2", "reason": null, "time_ps": N, "period_ps": N, "speedup": N, "peak_bytes": N, "memory_limit_bytes": N, "ranks": N},
     {"what": "twice the devices", "strategy": null, "reason": "send over 2 ranks: the machine has no link between its nodes", "time_ps": null, "period_ps": null, "speedup": null, "peak_bytes": null, "memory_limit_bytes": N, "ranks": N}

@@ -72,7 +72,7 @@ next         dp=4 tp=1 pp=1
              1.00x the time, limited by computation
 certificate  132 plans: 6 fit, 0 too large, 90 too slow, 12 impossible, 24 equal to another;
              6 simulated, 0 ruled out by bounds on memory, 90 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* attention=* sp=* overlap=* layers=*' has them, --what-if tries each
 impossible   12 such as dp=1 tp=4 pp=1:
              examples/profiles/gpt2.csv has no times of layer 'first' on 4 v100 together
 ## A part of a search and the whole say the same.

@@ -173,7 +173,7 @@ certificate  34 plans: 1 fit, 0 too large, 15 too slow, 0 impossible, 18 equal t
              1 simulated, 0 ruled out by bounds on memory, 15 on time
              on ranks: all, 0 to 3, 4 to 5
              no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 62.4 % more
-             other values of some choices are not in it; --strategy 'attention=*' has them
+             other values of some choices are not in it; --strategy 'attention=*' has them, --what-if tries each
 
 replicas tried     plans  simulated      best  at least  why not
 1x1x2+1x1x2+1x1x2      8          1  797.4 ms  797.4 ms
@@ -188,7 +188,7 @@ certificate  9 plans: 2 fit, 0 too large, 2 too slow, 2 impossible, 3 equal to a
              2 simulated, 0 ruled out by bounds on memory, 2 on time
              on ranks: all, 0 to 3, 4 to 5
              no plan can be faster than 491.1 ms, its matmuls on all devices at their best rates: the winner takes 94.6 % more
-             other values of some choices are not in it; --strategy 'attention=*' has them
+             other values of some choices are not in it; --strategy 'attention=*' has them, --what-if tries each
 impossible   2 such as dp=1 tp=1 pp=1 replicas=1x5+1x1 mb=6:
              attn.qkv of 768 x 2304 cannot be split 5 ways: 2304 = 3 x 12 x 64, and 12 is not divisible by 5
 

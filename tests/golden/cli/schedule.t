@@ -310,10 +310,10 @@ winner       dp=1 tp=1 pp=4 mb=8 v=2 schedule=dualpipev
 layers       1x8
 next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=zb-v
              1.04x the time, limited by computation
-one device   0.98x the time, 14.12 ms: --devices 1
+one device   0.98x the time, 14.12 ms: --devices 1 --strategy 'dp=1 tp=1 pp=1'
 certificate  6 plans: 3 fit, 0 too large, 0 too slow, 3 impossible, 0 equal to another;
              3 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'sp=* overlap=* layers=*' has them, --what-if tries each
 impossible   1 such as dp=1 tp=1 pp=4 mb=8 v=2 schedule=gems:
              gems runs one chunk on each place; got 2
              1 such as dp=1 tp=1 pp=4 mb=8 schedule=dualpipev:
@@ -386,10 +386,10 @@ step          training
 winner       dp=1 tp=1 pp=2 mb=2 schedule=swapped.csv
              computes 53.6 % of the time, communicates 0.0 %, idles 46.4 %; MFU 0.3 %; needs 4.56 KiB of 3.60 GiB
 layers       1/1
-one device   0.50x the time, 23.52 us: --devices 1
+one device   0.50x the time, 23.52 us: --devices 1 --strategy 'dp=1 tp=1 pp=1'
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* sp=* overlap=* layers=*' has them, --what-if tries each
 segments:
   - {from: 1, to: 1, on: m, at: {pp: 1}}
   - {from: 2, to: 6, on: m, at: {pp: 0}}
@@ -438,7 +438,7 @@ next         dp=1 tp=1 pp=4 mb=8 v=2 schedule=examples/zbv.csv
              1.16x the time, limited by computation
 certificate  12 plans: 3 fit, 0 too large, 0 too slow, 8 impossible, 1 equal to another;
              3 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'sp=* overlap=* layers=*' has them, --what-if tries each
 impossible   2 such as dp=1 tp=1 pp=4 mb=4 v=2:
              1f1b runs one chunk on each place; got 2
              2 such as dp=1 tp=1 pp=4 mb=4 schedule=examples/zbv.csv:
@@ -717,10 +717,10 @@ winner       dp=1 tp=1 pp=4 mb=8
 layers       2x4
 next         dp=1 tp=1 pp=4 mb=8 schedule=gpipe
              1.00x the time, limited by bubble
-one device   0.74x the time, 14.12 ms: --devices 1
+one device   0.74x the time, 14.12 ms: --devices 1 --strategy 'dp=1 tp=1 pp=1'
 certificate  9 plans: 6 fit, 0 too large, 0 too slow, 0 impossible, 3 equal to another;
              6 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* sp=* overlap=* layers=*' has them, --what-if tries each
 $ printf '0F0,0F0p1,0B0\n' > passes.csv; heddle sim mlp-xs:layers=8 --batch 64 --train --machine laptop --strategy "pp=2 schedule=passes.csv"
 error[E0501]: passes.csv has several passes of the forward (p1), which plans do not support
   --> --strategy:1:6

@@ -77,10 +77,10 @@ $ heddle verify examples/batchnorm.heddle --train --data 4 --microbatches 2 --ba
   "worst": 4.451912818061055e-13,
 $ heddle plan examples/batchnorm.heddle --train --data 4 --microbatches 2 --machine laptop --zero 0 --recompute none -o bn.plan | tail -5
 batch norm   statistics over 3 of 24 samples
-one device   0.56x the time, 125.8 us: --devices 1
+one device   0.56x the time, 125.8 us: --devices 1 --strategy 'dp=1 tp=1 pp=1'
 certificate  1 plan: 1 fit, 0 too large, 0 too slow, 0 impossible, 0 equal to another;
              1 simulated, 0 ruled out by bounds on memory, 0 on time
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* overlap=* layers=*' has them, --what-if tries each
 $ grep batchnorm-groups bn.plan
 batchnorm-groups: 8
 $ heddle verify examples/batchnorm.heddle --plan bn.plan | head -4

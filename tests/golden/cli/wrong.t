@@ -489,7 +489,7 @@ $ heddle plan gpt3-175b --machine laptop --train
 error[E0506]: no plan can run: of 132, 108 too large for 3.60 GiB of memory, 24 equal to another
   note: the smallest needs at least 325 GiB on a rank
   hint: use more devices, zero=3, recompute=full, attention=fused or a smaller batch
-  hint: the model is in f32; --dtype f16 or bf16 halves its memory
+  hint: the model is in f32; --dtype f16 or bf16 halves activations
 [1]
 $ heddle plan gpt2 --machine dgx-2 --memory-limit 28GB/s
 error[E0602]: --memory-limit: '28GB/s' is a bandwidth; an amount of bytes is needed
@@ -500,7 +500,7 @@ warning[W0503]: no --batch given: gpt2 has a batch of 8, for 64 devices
   --> gpt2
   hint: --batch 64, or what you train with
 error[E0501]: --devices 64, but the machine has 16
-  hint: --devices 16, or more nodes: --machine 'dgx-h100*8'
+  hint: --devices 16, or a larger machine
 [1]
 $ heddle plan gpt2 --machine dgx-2 --costs guess
 warning[W0503]: no --batch given: gpt2 has a batch of 8, for 16 devices
@@ -1064,7 +1064,7 @@ error[E0501]: the program is distributed already: only models are planned and tr
 [1]
 $ heddle plan mlp-xs --machine laptop --devices 5
 error[E0501]: --devices 5, but the machine has 4
-  hint: --devices 4, or more nodes: --machine 'dgx-h100*1'
+  hint: --devices 4, or a larger machine
 [1]
 $ heddle eval mlp-xs --random 1 -o -
 error[E0801]: `heddle eval` writes a folder of arrays; it cannot write to standard output
@@ -1160,7 +1160,7 @@ error[E0506]: the plan is impossible
 $ heddle plan gpt3-13b --machine laptop --devices 1 --batch 4 --microbatches 1
 error[E0506]: the plan cannot run: it needs more than 3.60 GiB of memory
   note: it needs at least 47.9 GiB on a rank
-  hint: use more devices, more microbatches (mb), attention=fused or a smaller batch
+  hint: use more devices, attention=fused or a smaller batch
   hint: the model is in f32; --dtype f16 or bf16 halves its memory
 [1]
 ## Text without a program.
@@ -1221,7 +1221,7 @@ error[E0501]: @main computes nothing: there is nothing to plan
      |      ^
 [1]
 $ printf 'func @main(%%x: f32[8,4]) -> (f32[8,4]) {\n  %%y = relu %%x\n  return %%y\n}\n' > relu.heddle; heddle plan relu.heddle --machine dgx-2 --devices 2 | tail -5
-             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them
+             other values of some choices are not in it; --strategy 'v=* schedule=* sp=* layers=*' has them, --what-if tries each
 impossible   4 such as dp=1 tp=1 pp=2:
              2 pipeline stages, but the model has only 0 blocks and matmuls
              4 such as dp=1 tp=2 pp=1:
