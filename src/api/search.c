@@ -84,8 +84,7 @@ static void tell_types(ctx *c, const heddle_search *f) {
   const char *types = f->about.types;
   if (f->r.count[SEARCH_BOUND_MEMORY] + f->r.count[SEARCH_OVER_MEMORY] > f->r.host_count &&
       front_kind_of(f->about.model) == FRONT_FAMILY && types && !strcmp(types, "f32"))
-    diag_hint(c, f->so.train &&
-                         f->so.optim.master // whose f32 copy takes what weights and gradients no longer do
+    diag_hint(c, f->so.train // its f32 masters take what weights and gradients no longer do
                      ? "the model is in f32; --dtype f16 or bf16 halves activations"
                      : "the model is in f32; --dtype f16 or bf16 halves its memory");
 }

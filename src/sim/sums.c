@@ -2,8 +2,8 @@
 // such a task, what comes after the tasks, and how both run. Not other tasks (stages.c), nor the pass (pipe.c).
 //
 // Idea: what such a task computes it does when the others do, so it has their map. Besides, it moves the stream's clocks and
-// leaves the time of every sum, which are linear in the same inputs and these clocks. An update waits for the sums of its own
-// layer, so what comes after the tasks is no map of clocks: it is run as the probe's event graph has it. There a place
+// leaves the time of every sum, which are linear in the same inputs and these clocks. An update waits for the sums of its
+// stage, which may have ended at any time, so what comes after the tasks is no map of clocks: it is run as the probe's event graph has it. There a place
 // that stands for others lends them its nodes, one after the other; places have nothing to do with each other then.
 #include "sim/digest.h"
 #include "sim/pipe.h"

@@ -93,7 +93,7 @@ static u32 updated(const prog *p, u32 *first, u32 most) {
 }
 
 // Sums beside the backward end with those of the first layers, so the last layers are updated first.
-TEST(sums_beside_the_backward_are_used_as_they_end) {
+TEST(sums_beside_the_backward_are_updated_in_their_order) {
   for (u32 beside = 0; beside < 2; beside++) {
     const hybrid_opts h = {.s = strategy_of(beside ? "dp=2 overlap=dp" : "dp=2"),
                            .train = true,
