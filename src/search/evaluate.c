@@ -291,6 +291,9 @@ static bool make_stages(worker *w, wanted *q, const plan *pn, bool all_layers, c
   return made;
 }
 
+// After a bound that was false none is used.
+static bool bounded(const search *s) { return !s->o->no_bounds && !s->r->bound_failed; }
+
 // Of a plan and what it is made of. NULL and diagnostics: it is impossible. NULL and *busy above what is kept: it is too slow.
 static known_stages *stages_of(const search *s, worker *w, const strategy *is, const plan *pn, i64 *busy) {
   // A file says where stages lie, too. With numbers: what `auto` stands for depends on the order
@@ -300,11 +303,11 @@ static known_stages *stages_of(const search *s, worker *w, const strategy *is, c
   x->used = ++w->stages->now;
   *busy = x->busy_ps;
   const i64 enough = kept_last(&s->kept);
-  if (found) return s->several && x->busy_ps > enough ? NULL : x; // as if they were made now
+  if (found) return bounded(s) && s->several && x->busy_ps > enough ? NULL : x; // as if they were made now
   const sim_opts so = {.mode = SIM_FOLDED,
                        .bytes = s->o->bytes,
                        .peak_only = true,
-                       .busiest_ps = s->o->no_bounds || !s->several ? NULL : busy,
+                       .busiest_ps = bounded(s) && s->several ? busy : NULL,
                        .enough_ps = enough};
   bool made = true;
   plan as = *pn;
@@ -507,14 +510,16 @@ static bool by_stages(const search *s, const search_point *p) {
 }
 
 // How long the busiest rank works at least under a plan that is not known by its stages. Where only its sums beside the last
-// backward are why, the tasks of the same plan without them tell.
+// backward are why, the tasks of the same plan without them tell; not on devices of several kinds, where stages are
+// asked how busy they are with these sums among their work, and no further than what is kept.
 static i64 busiest(const search *s, worker *w, const strategy *is, const plan *pn, arena *a) {
   plan as = *pn;
   as.sum_stream = (sym){0};
   i64 busy = 0;
   const u32 before = diag_count(w->c);
-  const known_stages *x = pn->sum_stream.i && plan_has_probe(&as) ? stages_of(s, w, is, &as, &busy) : NULL;
-  if (x && x->st) busy = sim_stages_busiest(x->st, a, false);
+  const bool asks = pn->sum_stream.i && !s->several && plan_has_probe(&as);
+  const known_stages *x = asks ? stages_of(s, w, is, &as, &busy) : NULL;
+  busy = x && x->st ? sim_stages_busiest(x->st, a, false) : 0;
   diag_truncate(w->c, before);
   return busy > kept_last(&s->kept) ? busy : MAX(busy, plan_busiest(w->pl, pn, w->k, a));
 }
@@ -532,11 +537,11 @@ static void prepare(search *s, worker *w, search_point *p) {
   sim_pipe_result r;
   if (!p->stages_ps) p->stages_ps = busy;
   const sim_stages *st = x && by_stages(s, p) ? stages_sending(x, pn, a, &busy) : NULL;
-  if (pn && (whole || x) && !st && !s->o->no_bounds) busy = MAX(busy, busiest(s, w, &made.is, pn, a));
-  if (!s->o->no_bounds && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
+  if (pn && (whole || x) && !st && bounded(s)) busy = MAX(busy, busiest(s, w, &made.is, pn, a));
+  if (bounded(s) && busy > p->bound_ps) p->bound_ps = busy, p->bound_fill_ps = 0, p->bound_work = true;
   const u32 zero = search_value(p, CHOICE_zero).n;
   p->same_zero = (u8)(x ? same_zero(s, x->about.storage_split, p) : zero);
-  if (busy > kept_last(&s->kept)) {
+  if (bounded(s) && busy > kept_last(&s->kept)) {
     p->state = SEARCH_BOUND_TIME;
   } else if (!x && !whole) {
     search_impossible(p, w);

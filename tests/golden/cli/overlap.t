@@ -204,3 +204,16 @@ $ heddle plan gpt2 --batch 32 --seq 128 --train --machine '2x4 v100 ib=10Gb/s' -
 
 certificate  54 plans: 25 fit, 0 too large, 5 too slow, 0 impossible, 24 equal to another;
              25 simulated, 0 ruled out by bounds on memory, 5 on time
+## On devices of two kinds no bound takes sums beside the backward for work of the stage: the plan is simulated, and is as fast as `sim` says.
+$ set -- m6-10b:layers=4,hidden=64,heads=4,vocab=96 --seq 32 --batch 8 --train --dtype f16 --machine '1x4 v100-32gb + 1x4 p100 eth=50Gb/s' --json --strategy 'dp=4 tp=1 pp=2 mb=2 v=2 schedule=zb-h1 overlap=pp+dp'; for c in plan sim; do heddle $c "$@" 2>/dev/null | grep -oE '"period_ps": [0-9]+' | head -1; done; heddle plan "$@" 2>/dev/null | grep bound_failed
+"period_ps": 5466306808
+"period_ps": 5466306808
+  "bound_failed": false,
+## ... and the winner is one, for any --top and of parts.
+$ set -- m6-10b:layers=4,hidden=64,heads=4,vocab=96 --batch 16 --train --seq 128 --optimizer momentum --machine '2x2 a100 + 2x2 v100 ib=25Gb/s' --strategy 'dp=2,4 tp=1 pp=2 mb=1,2 schedule=interlaced,zb-h1 zero=0 overlap=* layers=auto'; for t in 1 2; do heddle plan "$@" --top $t --threads 1 2>/dev/null | grep -E "^winner|^cert"; done; for p in 1 2; do heddle plan "$@" --top 1 --part $p/2 -o p$p.json >/dev/null 2>&1; done; heddle merge p1.json p2.json | grep -E "^winner|^cert"
+winner         dp=2 tp=1 pp=2 schedule=zb-h1 overlap=pp+dp layers=auto
+certificate    192 plans: 47 fit, 0 too large, 97 too slow, 0 impossible, 48 equal to another;
+winner         dp=2 tp=1 pp=2 schedule=zb-h1 overlap=pp+dp layers=auto
+certificate    192 plans: 50 fit, 0 too large, 94 too slow, 0 impossible, 48 equal to another;
+winner         dp=2 tp=1 pp=2 schedule=zb-h1 overlap=pp+dp layers=auto
+certificate    192 plans: 47 fit, 0 too large, 97 too slow, 0 impossible, 48 equal to another;
