@@ -91,7 +91,7 @@ static void set_shared(search_part *p, arena *a, const prog *src, const machine 
   v[SHARED_top] = number(a, p->o.top);
   v[SHARED_space] = number(a, r->space);
   v[SHARED_screened] = hex(a, r->screened);
-  v[SHARED_equal] = number(a, r->count[SEARCH_EQUAL] + r->refit);
+  v[SHARED_equal] = number(a, r->count[SEARCH_EQUAL]);
   v[SHARED_ruled_out_by_memory] = number(a, r->count[SEARCH_BOUND_MEMORY]);
   v[SHARED_most_microbatches] = number(a, r->most_microbatches);
   v[SHARED_least_bytes] = number(a, r->least_bytes);
@@ -139,6 +139,7 @@ search_part *search_part_of(arena *a, const prog *src, const machine *m, const c
     else if (x->state != SEARCH_OPEN)
       outcome_count(a, &p->r, x), families_count(&p->r, 1, x);
   }
+  p->r.count[SEARCH_EQUAL] += r->refit; // as if they were still equal: a merge finds out again which are not
   p->asked = asked_text(a, src->c, o);
   p->hint_of = r->hint ? r->reason[0].example : NULL;
   set_shared(p, a, src, m, costs, o);

@@ -1,8 +1,9 @@
 // beside.c - what a search says of a plan does not depend on the plans beside it. Random searches with shares and layers
-// `auto` on machines of several kinds; plans of them are asked for again, each by itself. SEARCHES=n makes more, SEED=n one.
+// `auto` on machines of several kinds; plans of them are asked for again, each by itself; and the best is the same with
+// bounds, in parts, and of every plan. SEARCHES=n makes more, SEED=n one.
 #include "mixed.h"
 
-enum { SEARCHES = 140, AGAIN = 6 };
+enum { SEARCHES = 140, WIDE = 40, AGAIN = 6 };
 
 static const struct {
   const char *spec;
@@ -21,6 +22,20 @@ static const char *some(u64 *rng, arena *a, const char *const *word, u32 n, u32 
     taken |= 1u << w;
     sb_fmt(&b, "%s%s", k ? "," : "", word[w]);
   }
+  return sb_str(&b);
+}
+
+// Sums beside the backward in many schedules, of which rows on all places have no stages: enough for several waves.
+static const char *wide_space(u64 *rng, arena *a, u32 *ranks) {
+  static const char *const schedules[] = {"interlaced", "zb-h1", "1f1b", "zb-v", "interleaved", "gpipe"},
+                           *const micro[] = {"1", "2", "4", "6"};
+  strbuf b = {.a = a};
+  const u32 dp = 2 + pick(rng, 2), pp = 2;
+  sb_fmt(
+      &b,
+      "dp=%u tp=1 pp=%u mb=%s recompute=* overlap=* schedule=interlaced,%s v=1,2 layers=auto,cost zero=0,1",
+      dp, pp, some(rng, a, micro, 4, 3), some(rng, a, schedules + 1, 5, 3));
+  *ranks = dp * pp;
   return sb_str(&b);
 }
 
@@ -56,7 +71,7 @@ static machine *machine_on(ctx *c, arena *a, const char *is) {
   return m;
 }
 
-static u32 plans, with_layers, with_data, with_tensor;
+static u32 plans, with_layers, with_data, with_tensor, with_bounds, of_waves;
 
 static bool asks(const strategy *s) {
   return choice_is(CHOICE_layers, s->layers, "auto") || choice_is(CHOICE_dp_shares, s->dp_shares, "auto") ||
@@ -83,7 +98,36 @@ static void again(const search_opts *o, const prog *src, const char *machine_is,
   ctx_free(c);
 }
 
-static void search(u64 seed) {
+// With bounds, whole and in two parts.
+static void bounded(ctx *c, arena *a, const prog *src, const machine *m, search_opts o,
+                    const search_result *all, const char *which) {
+  search_result r, of[2], merged;
+  search_part *part[2];
+  search_about about = {.model = "", .machine = "", .ranks = o.ranks};
+  o.no_bounds = false, o.top = 1;
+  const bool ok = search_run(c, a, src, m, &costs, &o, &r);
+  diag_clear(c);
+  CHECK_MSG(ok == (all->nfit > 0) && !r.bound_failed, "%s: with bounds %u plans fit", which, r.nfit);
+  if (!ok) return;
+  const strategy best = search_strategy(&all->point[0]);
+  CHECK_MSG(r.point[0].time_ps == all->point[0].time_ps && search_is(&r.point[0], &best),
+            "%s: the best takes %lld ps, with bounds %lld", which, (long long)all->point[0].time_ps,
+            (long long)r.point[0].time_ps);
+  for (u32 k = 0; k < 2; k++) {
+    o.part = k + 1, o.parts = 2;
+    REQUIRE(search_run(c, a, src, m, &costs, &o, &of[k]));
+    part[k] = search_part_of(a, src, m, &costs, &o, &about, &of[k]);
+  }
+  const bool same = search_merge(c, a, 2, part, 0, &o, &about, &merged);
+  CHECK_MSG(same && search_is(&merged.point[0], &best) && merged.nfit == r.nfit,
+            "%s: of parts %u fit, not %u: %s", which, merged.nfit, r.nfit, diag_render(c, a));
+  for (u32 k = 0; same && k < SEARCH_STATES; k++)
+    CHECK_MSG(merged.count[k] == r.count[k], "%s: of parts %u in state %u, not %u", which, merged.count[k], k,
+              r.count[k]);
+  with_bounds++, of_waves += r.space > 64;
+}
+
+static void search(u64 seed, bool wide) {
   u64 rng = hash_u64(seed, 77);
   ctx *c = ctx_new();
   arena *a = ctx_arena(c);
@@ -96,7 +140,8 @@ static void search(u64 seed) {
   figures x = random_figures(&rng, 1 + pick(&rng, 3), true);
   while (ranks_of(&x) < 9) x.devices[0][0]++;
   u32 ranks;
-  const char *machine_is = machine_text(&x, 1, false, a), *line = random_space(&rng, a, &ranks);
+  const char *machine_is = machine_text(&x, 1, false, a),
+             *line = wide ? wide_space(&rng, a, &ranks) : random_space(&rng, a, &ranks);
   search_opts o = {.train = !chance(&rng, 8),
                    .batch = seqs[of].batch,
                    .optim = optim_default(OPTIM_ADAM),
@@ -108,8 +153,10 @@ static void search(u64 seed) {
   search_result r;
   REQUIRE(strategy_parse(c, a, line, &o.space));
   if (getenv("SEED")) printf("%s\n%s\n%s\n", machine_is, seqs[of].spec, line);
-  if (search_run(c, a, src, machine_on(c, a, machine_is), &costs, &o, &r)) {
+  const machine *m = machine_on(c, a, machine_is);
+  if (search_run(c, a, src, m, &costs, &o, &r)) {
     CHECK_MSG(!r.bound_failed, "%s: %s", which, line);
+    bounded(c, a, src, m, o, &r, which);
     u32 left = AGAIN;
     for (u32 k = 0; k < 4 * AGAIN && left && r.nfit; k++) {
       const search_point *p = &r.point[pick(&rng, r.nfit)];
@@ -155,10 +202,20 @@ TEST(stages_are_those_of_the_order) {
 TEST(plans_do_not_depend_on_those_beside_them) {
   const char *one = getenv("SEED"), *n = getenv("SEARCHES");
   const u32 most = n ? (u32)atoi(n) : test_cases(SEARCHES);
-  if (one) search(strtoull(one, NULL, 0));
-  for (u64 seed = 1; !one && seed <= most; seed++) search(seed);
+  if (one) search(strtoull(one, NULL, 0), false);
+  for (u64 seed = 1; !one && seed <= most; seed++) search(seed, false);
   printf("  %u plans: %u with layers, %u with data, %u with tensor shares by time\n", plans, with_layers,
          with_data, with_tensor);
   if (one || !test_all_cases()) return;
   CHECK(plans >= 100 && with_layers >= 30 && with_data >= 10 && with_tensor >= 10);
+}
+
+TEST(the_best_does_not_depend_on_bounds_and_parts) {
+  const char *one = getenv("SEED"), *n = getenv("SEARCHES");
+  const u32 most = n ? (u32)atoi(n) : test_cases(WIDE);
+  with_bounds = of_waves = 0;
+  if (one) search(strtoull(one, NULL, 0), true);
+  for (u64 seed = 1; !one && seed <= most; seed++) search(seed, true);
+  printf("  %u searches with bounds, %u of several waves\n", with_bounds, of_waves);
+  if (!one && test_all_cases()) CHECK(with_bounds >= WIDE / 2 && of_waves >= WIDE / 2);
 }
