@@ -222,30 +222,39 @@ i64 *digest_matrix(digest *d, u32 n0, u32 n1, const ports *in, const ports *out)
 }
 
 // The input of an earlier task of the stage that the slot is, from the first value on; ~0: of none.
-static u32 input_of(const digest *d, u32 stage, bool back, u32 slot) {
+// Of a value that comes to the stage: its class, and at which input of the task; ~0: sends occupy the compute stream. False:
+// none such comes.
+static bool input_of(const digest *d, u32 stage, bool back, u32 slot, u32 *cls, u32 *input) {
   for (u32 k = 0, at = 0; k < d->pl->nlinks; k++) {
     const sim_link *l = &d->pl->link[k];
     if ((back ? l->from : l->to) != stage || (back && !l->back)) continue;
-    for (u32 c = 0; c < d->C; c++, at++)
-      if (digest_coming(d, k, back)[c] == slot) return at;
+    for (*cls = 0; *cls < d->C; ++*cls)
+      if (digest_coming(d, k, back)[*cls] == slot) {
+        *input = l->strm[back] ? at + *cls : ~0u;
+        return true;
+      }
+    at += l->strm[back] ? d->C : 0;
   }
-  return ~0u;
+  return false;
 }
 
 // Has an earlier task of the stage waited for this value, so that waiting for it again changes nothing? Every
-// output comes later from some clock than from the value, as that task left the clock.
+// output comes later from some clock than from the value, as that task left the clock. A send that occupies the compute
+// stream leaves its clock no earlier than the value.
 static bool waited_enough(digest *d, u32 n0, u32 n1, const ports *clocks, u32 slot, u32 stage) {
-  u32 there = input_of(d, stage, false, slot), back = input_of(d, stage, true, slot);
-  const stage_task *t = there != ~0u ? &d->st->task[TASK_F][stage] : NULL;
-  if (!t && back != ~0u)
-    t = d->st->task[TASK_I][stage].a ? &d->st->task[TASK_I][stage] : &d->st->task[TASK_B][stage];
-  if (!t || !t->a) return false;
-  u32 width = (1 + t->nin) * d->C, at = d->C + (there != ~0u ? there : back);
+  u32 cls = 0, input = 0;
+  const bool there = input_of(d, stage, false, slot, &cls, &input),
+             back = !there && input_of(d, stage, true, slot, &cls, &input);
+  const stage_task *t = there                          ? &d->st->task[TASK_F][stage]
+                        : d->st->task[TASK_I][stage].a ? &d->st->task[TASK_I][stage]
+                                                       : &d->st->task[TASK_B][stage];
+  if ((!there && !back) || !t->a) return false;
+  const u32 width = (1 + t->nin) * d->C;
   i64 own[STAGE_CLASSES] = {0}, later[STAGE_CLASSES] = {0}, best[STAGE_CLASSES] = {0};
   digest_respond(d, n0, n1, slot, clocks, own, 1);
   for (u32 o = 0; o < d->C; o++) best[o] = STAGE_NEVER;
   for (u32 c = 0; c < d->C; c++) {
-    i64 after = t->a[c * width + at];
+    const i64 after = input != ~0u ? t->a[c * width + d->C + input] : c == cls ? 0 : STAGE_NEVER;
     if (after == STAGE_NEVER || !clocks->slot[c]) continue;
     digest_respond(d, n0, n1, clocks->slot[c], clocks, later, 1);
     for (u32 o = 0; o < d->C; o++)
@@ -308,7 +317,8 @@ static bool carry(digest *d, const sim_piece *p, const late_reads *late, const p
   for (u32 k = 0; k < late->came.n; k++) {
     if (waited_enough(d, d->s->node_of[p->first], d->s->node_of[p->end], clocks, late->came.v[k], p->stage))
       continue;
-    if (p->task != TASK_W || input_of(d, p->stage, true, late->came.v[k]) == ~0u) return false;
+    u32 cls, input;
+    if (p->task != TASK_W || !input_of(d, p->stage, true, late->came.v[k], &cls, &input)) return false;
     carried->slot[carried->n++] = late->came.v[k];
   }
   for (u32 k = 0; k < late->made.n; k++) {

@@ -326,6 +326,7 @@ TEST(pipe_of_sums_beside) {
                                       "dp=2 tp=2 pp=2 mb=2 recompute=full",
                                       "dp=4 pp=2 mb=3 zero=1",
                                       "dp=2 pp=4 mb=8 overlap=dp",
+                                      "dp=2 pp=4 mb=8 overlap=dp recompute=full",
                                       "dp=2 pp=4 mb=12 channels=pass",
                                       "dp=2 pp=4 mb=8 channels=one recompute=selective"};
   known = whole = summed = 0;
