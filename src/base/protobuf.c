@@ -18,6 +18,7 @@ bool pb_bad(pb_file *f, const u8 *at, const char *fmt, ...) {
   diag(f->c, f->id,
        loc_node(f->c, f->file, (sym){0}, sym_fmt(f->c, "byte %llu", (unsigned long long)(at - f->base))),
        "%s", text);
+  if (f->hint) diag_hint(f->c, "%s", f->hint);
   return false;
 }
 

@@ -11,9 +11,10 @@ typedef struct {
   arena *a;
   sym file;
   const u8 *base;
-  diag_id id;  // of diagnostics
-  bool silent; // gives none: the caller counts what is bad
-  bool bad;    // every reader of the file stops
+  diag_id id;       // of diagnostics
+  const char *hint; // of each diagnostic; NULL: none
+  bool silent;      // gives none: the caller counts what is bad
+  bool bad;         // every reader of the file stops
 } pb_file;
 enum { PB_VARINT = 0, PB_64 = 1, PB_BYTES = 2, PB_GROUP = 3, PB_GROUP_END = 4, PB_32 = 5 };
 enum { PB_DEPTH = 100 }; // messages inside messages; protobuf's own limit

@@ -362,14 +362,21 @@ static bool import(imp *I, const u8 *bytes, size_t n) {
   return onnx_errors(I) == 0 && returns(I, &top);
 }
 
+static pb_file messages_of(ctx *c, arena *a, const char *path, const u8 *bytes) {
+  return (pb_file){.c = c,
+                   .a = a,
+                   .id = E_ONNX,
+                   .file = sym_of(c, path),
+                   .base = bytes,
+                   .hint = "is it an ONNX file, and whole?"};
+}
+
 prog *front_onnx_bytes(ctx *c, const char *path, const u8 *bytes, size_t n, const front_opts *o) {
   static const front_opts none;
   prog *p = prog_new(c);
   arena *a = arena_new();
   const char *slash = strrchr(path, '/');
-  imp I = {.f = {.c = c, .a = a, .id = E_ONNX, .file = sym_of(c, path), .base = bytes},
-           .a = a,
-           .o = o ? o : &none};
+  imp I = {.f = messages_of(c, a, path, bytes), .a = a, .o = o ? o : &none};
   I.errors = diag_errors(c);
   I.store.dir = slash ? arena_strndup(a, path, (size_t)MAX(slash - path, 1)) : ".";
   p->main = func_new(p, sym_of(c, "main"), loc_node(c, I.f.file, (sym){0}, (sym){0}));
@@ -395,7 +402,7 @@ prog *front_onnx(ctx *c, const char *path, const front_opts *o) {
 }
 
 bool front_tensor(ctx *c, arena *a, const char *path, const u8 *bytes, size_t n, data_info *out, sym *name) {
-  pb_file f = {.c = c, .a = a, .id = E_ONNX, .file = sym_of(c, path), .base = bytes};
+  pb_file f = messages_of(c, a, path, bytes);
   onnx_store store = {.dir = "."};
   onnx_tensor t;
   if (!onnx_tensor_read(&f, bytes, n, &t)) return false;

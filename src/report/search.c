@@ -159,7 +159,7 @@ static void put_certificate(report *r, arena *a, const search_about *about, cons
                 "other values of some choices are not in it; --strategy '%s' has them, --what-if tries each",
                 more);
   if (o->space.of[CHOICE_v].all)
-    report_line(r, "", "v=* is what deals out the layers evenly; others by number: v=1,2,3,4,5");
+    report_line(r, "", "v=* has the numbers that deal out the layers evenly; name others: v=1,2,3,4,5");
   report_fact(r, "not_searched", NULL, more ? cell_text(more) : cell_none());
   for (u32 i = 0; i < s->nreasons && i < REASONS; i++) {
     report_line(r, i ? "" : "impossible", "%u such as %s:", s->reason[i].count,

@@ -257,12 +257,12 @@ static void keep_ending(known *k, const words *states, const known_stages *from)
 
 // The stages of a plan with the same tasks, and after them what this one has: plans may differ in how they store
 // states.
-static void take_tasks(const wanted *q, known_stages *x) {
+static void take_tasks(wanted *q, known_stages *x) {
   known *k = q->k;
   for (u32 i = 0; i < STAGES_KEPT && !x->st; i++) {
     const known_stages *y = &k->stages[i];
     if (!y->st || y->form != x->form || !y->about.nending || !same_words(&x->tasks, &y->tasks)) continue;
-    const sim_ending *e = find_ending((void *)(uintptr_t)q, y->about.ending, y->about.nending);
+    const sim_ending *e = find_ending(q, y->about.ending, y->about.nending);
     x->st = e ? sim_stages_ending(x->a, y->st, e) : NULL;
     if (!x->st) return;
     x->about = y->about;

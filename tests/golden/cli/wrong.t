@@ -515,6 +515,7 @@ error[E0801]: `heddle verify` needs a plan
 $ head -c 300 /dev/zero > bad.onnx; heddle show bad.onnx
 error[E0110]: field number 0
   --> bad.onnx: byte 0
+  hint: is it an ONNX file, and whole?
 [1]
 ## Strategies: every mistake has its place.
 $ heddle plan mlp-xs --machine laptop --why 'tp=2 pipelien=2'
@@ -1129,10 +1130,12 @@ error[E0113]: extents are not bound: `batch`, `sequence`
 $ head -c 100000 examples/gpt2.onnx > cut.onnx; heddle show cut.onnx
 error[E0110]: a part of 1397940 bytes where its message has 99977 left
   --> cut.onnx: byte 19
+  hint: is it an ONNX file, and whole?
 [1]
 $ heddle import cut.onnx -o kept.heddle; ls
 error[E0110]: a part of 1397940 bytes where its message has 99977 left
   --> cut.onnx: byte 19
+  hint: is it an ONNX file, and whole?
 16.plan
 16.txt
 any.plan
