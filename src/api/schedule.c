@@ -34,7 +34,7 @@ static bool read_buffers(ctx *c, const char *word, sched_buffers *out) {
   out->depth = (u32)n;
   if (!*p && n && n <= UINT32_MAX) return true;
   diag(c, E_PLAN, (loc){0}, "buffers: '%s' is not a number of messages", word);
-  diag_hint(c, "1 or more, unbounded, or rendezvous");
+  diag_hint(c, "1 to 4294967295, unbounded, or rendezvous");
   return false;
 }
 

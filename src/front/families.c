@@ -180,24 +180,25 @@ static const struct {
   void (*make)(fam *m);
   i64 batch;
   bool dropout; // trained with dropout by its authors, between layers at least
+  bool learned; // a vector for each position is a weight
 } kinds[] = {
-    {"mlp", fam_mlp, 512, false},
-    {"gpt", fam_gpt, 8, true},
-    {"moe", fam_moe, 8, true},
-    {"bert", fam_bert, 8, true},
-    {"llama", fam_llama, 8, false},
-    {"llama3", fam_llama, 8, false},
-    {"t5", fam_t5, 8, true},
-    {"m6", fam_m6, 8, true},
-    {"m6moe", fam_m6, 8, true},
-    {"gnmt", fam_gnmt, 8, true},
-    {"vit", fam_vit, 8, true},
-    {"resnet", fam_resnet, 8, false},
-    {"vgg", fam_vgg, 8, false},
-    {"inception", fam_inception, 8, false},
-    {"mbart", fam_mbart, 8, true},
-    {"swin", fam_swin, 8, false},
-    {"evoformer", fam_evoformer, 8, true},
+    {"mlp", fam_mlp, 512, false, false},
+    {"gpt", fam_gpt, 8, true, true},
+    {"moe", fam_moe, 8, true, true},
+    {"bert", fam_bert, 8, true, true},
+    {"llama", fam_llama, 8, false, false},
+    {"llama3", fam_llama, 8, false, false},
+    {"t5", fam_t5, 8, true, false},
+    {"m6", fam_m6, 8, true, true},
+    {"m6moe", fam_m6, 8, true, true},
+    {"gnmt", fam_gnmt, 8, true, false},
+    {"vit", fam_vit, 8, true, false},
+    {"resnet", fam_resnet, 8, false, false},
+    {"vgg", fam_vgg, 8, false, false},
+    {"inception", fam_inception, 8, false, false},
+    {"mbart", fam_mbart, 8, true, true},
+    {"swin", fam_swin, 8, false, false},
+    {"evoformer", fam_evoformer, 8, true, false},
 };
 
 static const front_row *row_find(ctx *c, const char *name, size_t n) {
@@ -343,6 +344,16 @@ static bool size_check(fam *m) {
   return false;
 }
 
+// Families with a vector for each position have as many of them as the sequence is long.
+static void say_longer(ctx *c, const front_row *row, bool learned, i64 seq) {
+  if (!learned || seq <= row->positions) return;
+  diag(c, W_POSITIONS, loc_node(c, sym_of(c, row->name), (sym){0}, (sym){0}),
+       "%s has %lld positions; for a sequence of %lld its table has as many", row->name,
+       (long long)row->positions, (long long)seq);
+  diag_hint(c, "%s:positions=%lld says that it is meant; --seq %lld is the longest that the model has",
+            row->name, (long long)seq, (long long)row->positions);
+}
+
 prog *front_family(ctx *c, const char *name, const front_opts *o) {
   static const front_opts none;
   size_t n = strcspn(name, ":");
@@ -357,6 +368,7 @@ prog *front_family(ctx *c, const char *name, const front_opts *o) {
   while (strcmp(kinds[k].kind, row->kind)) k++;
   m.batch = m.o->batch ? m.o->batch : kinds[k].batch;
   m.seq = m.o->seq ? m.o->seq : m.v.positions;
+  say_longer(c, &m.v, kinds[k].learned, m.seq);
   m.v.positions = MAX(m.v.positions, m.seq);
   m.t = m.o->t ? m.o->t : DT_F32;
   m.p = prog_new(c);

@@ -109,7 +109,9 @@ bool unit_parse(ctx *c, loc at, const char *what, const char *text, unit_kind wa
   const char *rest = number(blanks(text), &x);
   if (!rest)
     diag(c, E_UNIT, at, "%s: '%s' is not a quantity", what, text);
-  else if (!unit_read(text, out, &got))
+  else if (!unit_read(text, out, &got) && unit_of(blanks(rest), &got, out))
+    diag(c, E_UNIT, at, "%s: '%s' is too large", what, text), x = 0;
+  else if (got == UNIT_KINDS)
     diag(c, E_UNIT, at, "%s: unknown unit '%s'", what, blanks(rest));
   else if (got != want && got == UNIT_NUMBER)
     diag(c, E_UNIT, at, "%s: '%s' has no unit; %s is needed", what, text, kinds[want].what);

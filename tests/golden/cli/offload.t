@@ -151,6 +151,9 @@ func @main on @m[pp=0,dp=0,tp=0](
 }
 ## A search has it where it is asked.
 $ heddle plan gpt3-1.3b --batch 1 --seq 8192 --dtype f16 --train --optimizer adam --machine '1x1 v100-32gb hostmem=192GiB' --strategy 'mb=1 recompute=none,full coshard=1,16 offload=none,states,acts,states+acts' | sed -n '/time  /,/certificate/p'
+warning[W0105]: gpt3-1.3b has 2048 positions; for a sequence of 8192 its table has as many
+  --> gpt3-1.3b
+  hint: gpt3-1.3b:positions=8192 says that it is meant; --seq 2048 is the longest that the model has
 warning[W0508]: wte of gpt3-1.3b has an extent of 50257 in f16: its matmuls are slower on v100-32gb than simulated, as 50257 is not a multiple of 8
   --> gpt3-1.3b
   hint: --vocab 50264

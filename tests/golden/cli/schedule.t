@@ -853,5 +853,5 @@ error[E0503]: deadlock: no place can run its next task
 [1]
 $ heddle schedule 1f1b --pp 2 --mb 2 --buffers none
 error[E0501]: buffers: 'none' is not a number of messages
-  hint: 1 or more, unbounded, or rendezvous
+  hint: 1 to 4294967295, unbounded, or rendezvous
 [1]

@@ -1617,3 +1617,35 @@ error[E0506]: no plan can run: all 2 are impossible
   note: 1 impossible, such as dp=1 tp=1 pp=4 mb=4 v=2 schedule=interleaved group=2: interleaved: groups of 2 microbatches, fewer than the 4 places, deadlock with 4
   hint: choose degrees and microbatches that divide the batch, the heads and the layers
 [1]
+## Numbers that nothing holds.
+$ heddle plan mlp-xs --machine '1x2 v100' --batch 8 --train --memory-limit 1e400GiB
+error[E0602]: --memory-limit: '1e400GiB' is too large
+  hint: write 1 GiB or GB
+[1]
+$ heddle plan gpt2 --machine '1x4 v100' --batch 8 --train --strategy 'pp=4 layers=10/1000000000/1/1'
+error[E0509]: layers: 1000000000 is above the limit of 1048576
+  --> --strategy:1:16
+   1 | pp=4 layers=10/1000000000/1/1
+     |                ^
+  hint: layers takes cost, equal, auto, whale, or integers from 0 such as 10/12/12/6
+[2]
+$ heddle plan gpt2 --machine '1x4 v100' --batch 8 --train --strategy 'pp=4 layers=1x10000000'
+error[E0509]: layers: 10000000 is above the limit of 1048576
+  --> --strategy:1:15
+   1 | pp=4 layers=1x10000000
+     |               ^
+  hint: layers takes cost, equal, auto, whale, or integers from 0 such as 10/12/12/6
+[2]
+## A longer sequence than a model has positions for.
+$ heddle show gpt2 --seq 5000 --batch 1 | head -2
+warning[W0105]: gpt2 has 1024 positions; for a sequence of 5000 its table has as many
+  --> gpt2
+  hint: gpt2:positions=5000 says that it is meant; --seq 1024 is the longest that the model has
+model         gpt2
+parameters    127 million in 148 tensors, f32, 486 MiB
+$ heddle show t5-small --seq 5000 --batch 1 | head -2
+model         t5-small
+parameters    60.5 million in 131 tensors, f32, 231 MiB
+$ heddle show gpt2:positions=5000 --seq 5000 --batch 1 | head -2
+model         gpt2:positions=5000
+parameters    127 million in 148 tensors, f32, 486 MiB
