@@ -188,6 +188,19 @@ static bool read_list(choice_id id, arena *a, const char *text, size_t n, choice
   return true;
 }
 
+const char *choice_part_above(choice_id id, const char *text, size_t n, u32 *digits) {
+  const char *end = text + n, *found = NULL;
+  if (choice_get(id)->kind != CK_LIST) return NULL;
+  for (const char *p = text; p < end; p++) {
+    const char *from = p;
+    u64 x = 0;
+    for (; p < end && *p >= '0' && *p <= '9'; p++) x = MIN(10 * x + (u64)(*p - '0'), (u64)CHOICE_MOST + 1);
+    if (p < end && *p != '/' && *p != 'x') return NULL;
+    if (x > CHOICE_MOST && !found) found = from, *digits = (u32)(p - from);
+  }
+  return found;
+}
+
 // "2x2+1x2x4": degrees of replicas, each pp x tp or pp x tp x dp.
 static bool read_grids(choice_id id, arena *a, const char *text, size_t n, choice_value *out) {
   if (read_word(id, text, n, &out->n)) return true;

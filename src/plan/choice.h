@@ -101,6 +101,8 @@ void choice_print(choice_id id, choice_value x, strbuf *out); // "4", "full", "d
 void choice_say(choice_id id, choice_value x, strbuf *out);   // "dp=4", "recompute=full", "sp"
 // One value as a line says it: the text after '='. False if it is none of the row's. Files are not opened.
 bool choice_read(choice_id id, arena *a, const char *text, size_t n, choice_value *out);
+// The first integer of a list that is above CHOICE_MOST, and its digits; NULL: there is none, or it is no list of integers.
+const char *choice_part_above(choice_id id, const char *text, size_t n, u32 *digits);
 // Is it the word?
 bool choice_is(choice_id id, choice_value x, const char *word);
 // May the row be chosen, with the values of the rows that it needs?

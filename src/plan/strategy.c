@@ -114,20 +114,6 @@ static bool out_of_range(choice_id id, const char *text, size_t n) {
   return digits;
 }
 
-// The first integer of a list that is above the limit, and its digits; NULL: there is none, or it is no list of integers.
-static const char *part_above(choice_id id, const char *text, size_t n, u32 *digits) {
-  const char *end = text + n, *found = NULL;
-  if (choice_get(id)->kind != CK_LIST) return NULL;
-  for (const char *p = text; p < end; p++) {
-    const char *from = p;
-    u64 x = 0;
-    for (; p < end && *p >= '0' && *p <= '9'; p++) x = MIN(10 * x + (u64)(*p - '0'), (u64)CHOICE_MOST + 1);
-    if (p < end && *p != '/' && *p != 'x') return NULL;
-    if (x > CHOICE_MOST && !found) found = from, *digits = (u32)(p - from);
-  }
-  return found;
-}
-
 // The word that is most like this one, or all that begin as it does up to a dash; "": there are none.
 static const char *near_words(arena *a, choice_id id, const char *text, size_t n) {
   strbuf b = {.a = a};
@@ -146,7 +132,7 @@ static bool bad_value(const reader *r, choice_id id, const char *text, size_t n)
   const choice_row *row = choice_get(id);
   const char *takes = values_of(r->a, id);
   u32 digits;
-  const char *above = part_above(id, text, n, &digits);
+  const char *above = choice_part_above(id, text, n, &digits);
   if (!n)
     diag(r->c, E_STRATEGY, at(r, text), "%s: a value is missing", row->name);
   else if (out_of_range(id, text, n) && row->most == CHOICE_MOST && *text != '0')
