@@ -51,23 +51,17 @@ typedef struct {
 typedef struct {
   const i64 *share; // by rank, those of kind 0 first
   i64 time_ps;      // of the slowest rank: no shares have less
-  i64 bound_ps;     // not more than time_ps, and found without a search: see below
   i64 off;          // BALANCE_CAPS, BALANCE_LEASTS
 } balance_split;
 
 // The optimum. Where times never fall it is T* = min {T : sum b_i(T) >= total}, b_i(T) the most quanta that
-// rank i finishes by T; found by bisection, with O(nkinds log total log T) times asked for. Of all optima it
+// rank i finishes by T; found by bisection in O(nkinds log total) steps, each with as many times asked for. Of all optima it
 // is the one that a heap gives: the first `total` quanta in the order of (time of the rank with this quantum,
 // its number on the rank, rank); so ranks of one kind differ by one quantum at most, and the first have more.
 //
 // Where times may fall: bisection over the times that there are, with the sums that the ranks can make as
 // sets of bits; O(ranks * cap * total / 64) for each of its log(nkinds * cap) steps. Of all optima, the one
 // in which each rank in turn has the share nearest to an even part of what is left, the larger of two.
-//
-// The bound is the fractional relaxation without caps: B quanta take at least B / sum r_i, r_i the best rate
-// of rank i in quanta per second. For fixed + b * each it is (B + sum f_i / e_i) / sum 1 / e_i; the best rate
-// of other times that never fall is found from some of the shares only, and is at most a 16th too high. Also
-// no less than the time that a rank needs for the quanta it must have.
 balance_fault balance_shares(arena *a, const balance_batch *in, balance_split *out);
 
 // ---- stages: pipeline ---------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ static inline i64 share_most(const balance_batch *in, u32 kind) { return MIN(in-
 
 // Shares of times that may fall; tmp is scratch. The sums of least shares and caps have been checked.
 balance_fault shares_any(arena *a, arena *tmp, const balance_batch *in, balance_split *out);
-i64 shares_bound(const balance_batch *in);
 
 // ---- stages -------------------------------------------------------------------------------------------
 enum { STATES_MAX = 1 << 22, CELLS_MAX = 1 << 26 };

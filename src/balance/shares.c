@@ -1,8 +1,8 @@
 // shares.c - quanta for ranks whose time never falls as they get more.
 //
-// Idea: what a rank can do by a time T grows with T, so T is bisected. `before` holds what every kind does in
-// less than the optimum, `by` what it does by it; the quanta that are left over after `before` all end at the
-// optimum and go to the ranks with the fewest, as a heap would deal them out.
+// Idea: what a rank can do by a time T grows with T, so the optimum is sought by halving, among the times at which some
+// rank ends a quantum. `before` holds what every kind does in less than the optimum, `by` what it does by it; the quanta that
+// are left over after `before` all end at the optimum and go to the ranks with the fewest, as a heap would deal them out.
 #include "balance/internal.h"
 
 typedef struct {
@@ -28,8 +28,19 @@ static i64 sum_of(const balance_batch *in, const i64 *quanta) {
   return sum;
 }
 
+// The kind with the most quanta that end after what is too early, and by what is late enough; nkinds: none does.
+static u32 widest(const dealing *d) {
+  u32 found = d->in->nkinds;
+  i64 most = 0;
+  for (u32 k = 0; k < d->in->nkinds; k++) {
+    const i64 width = d->in->kind[k].count ? d->by[k] - d->before[k] : 0;
+    if (width > most) most = width, found = k;
+  }
+  return found;
+}
+
 // The least T by which all quanta are done; ranks have their least share whenever they finish it. Some quanta
-// are left after those.
+// are left after those. The least is a time at which a quantum ends: half of those that may be it go each time.
 static void bisect(dealing *d) {
   const balance_batch *in = d->in;
   i64 lo = -1, hi = 0; // too early, late enough
@@ -37,15 +48,13 @@ static void bisect(dealing *d) {
     d->before[k] = in->kind[k].least, d->by[k] = share_most(in, k);
     if (in->kind[k].count) hi = MAX(hi, share_time(in, k, d->by[k]));
   }
-  while (hi - lo > 1) {
-    i64 T = lo + (hi - lo) / 2;
+  for (u32 at; hi - lo > 1 && (at = widest(d)) < in->nkinds;) {
+    i64 T = share_time(in, at, d->before[at] + (d->by[at] - d->before[at] + 1) / 2);
+    if (T <= lo || T >= hi) T = hi - 1;
     for (u32 k = 0; k < in->nkinds; k++) d->mid[k] = most_by(in, k, T, d->before[k], d->by[k]);
-    bool done = sum_of(in, d->mid) >= in->total;
+    const bool done = sum_of(in, d->mid) >= in->total;
     memcpy(done ? d->by : d->before, d->mid, in->nkinds * sizeof *d->mid);
-    if (done)
-      hi = T;
-    else
-      lo = T;
+    *(done ? &hi : &lo) = T;
   }
 }
 
@@ -124,7 +133,6 @@ balance_fault balance_shares(arena *a, const balance_batch *in, balance_split *o
     f = shares_any(a, tmp, in, out);
   else if (!f)
     shares_rising(a, tmp, in, out);
-  if (!f) out->bound_ps = shares_bound(in);
   arena_free(tmp);
   return f;
 }

@@ -19,12 +19,10 @@ TEST(balance_shares_by_speed) {
   balance_split s = shares(a, BALANCE_OK, (balance_batch){.total = 12, .nkinds = 2, .kind = mixed});
   check_shares(&s, 3, (i64[]){6, 3, 3});
   CHECK_EQ_I64(s.time_ps, 600);
-  CHECK_EQ_I64(s.bound_ps, 600);
   // 13 samples take 650 ps in fractions. The 13th ends at 700 on the fast rank, at 800 on others.
   s = shares(a, BALANCE_OK, (balance_batch){.total = 13, .nkinds = 2, .kind = mixed});
   check_shares(&s, 3, (i64[]){7, 3, 3});
   CHECK_EQ_I64(s.time_ps, 700);
-  CHECK_EQ_I64(s.bound_ps, 650);
   // No samples, no time; fewer samples than ranks.
   s = shares(a, BALANCE_OK, (balance_batch){.total = 0, .nkinds = 2, .kind = mixed});
   CHECK_EQ_I64(s.time_ps, 0);
@@ -54,7 +52,6 @@ TEST(balance_shares_within_limits) {
   balance_split s = shares(a, BALANCE_OK, (balance_batch){.total = 20, .nkinds = 2, .kind = capped});
   check_shares(&s, 3, (i64[]){8, 6, 6});
   CHECK_EQ_I64(s.time_ps, 120);
-  CHECK_EQ_I64(s.bound_ps, 100);
   CHECK_EQ_I64(shares(a, BALANCE_CAPS, (balance_batch){.total = 50, .nkinds = 2, .kind = capped}).off, 2);
   // A slow rank that must have 3.
   const balance_ranks must[] = {{.count = 1, .cap = 20, .each_ps = 10},
@@ -62,7 +59,6 @@ TEST(balance_shares_within_limits) {
   s = shares(a, BALANCE_OK, (balance_batch){.total = 10, .nkinds = 2, .kind = must});
   check_shares(&s, 2, (i64[]){7, 3});
   CHECK_EQ_I64(s.time_ps, 3000);
-  CHECK_EQ_I64(s.bound_ps, 3000);
   CHECK_EQ_I64(shares(a, BALANCE_LEASTS, (balance_batch){.total = 1, .nkinds = 2, .kind = must}).off, 2);
   arena_free(a);
 }
@@ -83,7 +79,6 @@ TEST(balance_shares_of_whole_tiles) {
   balance_split s = shares(a, BALANCE_OK, in); // in proportion to speed
   check_shares(&s, 2, (i64[]){16, 8});
   CHECK_EQ_I64(s.time_ps, 40);
-  CHECK_EQ_I64(s.bound_ps, 40);
   in.total = 20; // 12 + 8 and 16 + 4 take 40: the former is nearer to 10 + 10
   s = shares(a, BALANCE_OK, in);
   check_shares(&s, 2, (i64[]){12, 8});
@@ -105,12 +100,10 @@ TEST(balance_bound_of_times_that_fall) {
   balance_split s = shares(a, BALANCE_OK, in);
   check_shares(&s, 2, (i64[]){20, 20});
   CHECK_EQ_I64(s.time_ps, 1000);
-  CHECK_EQ_I64(s.bound_ps, 1000);
   in.total = 38; // 20 + 18 takes 1800
   s = shares(a, BALANCE_OK, in);
   check_shares(&s, 2, (i64[]){25, 13});
   CHECK_EQ_I64(s.time_ps, 1300);
-  CHECK_EQ_I64(s.bound_ps, 950);
   arena_free(a);
 }
 
@@ -125,10 +118,8 @@ TEST(balance_shares_at_the_limits) {
   balance_split s =
       shares(a, BALANCE_OK, (balance_batch){.total = BALANCE_QUANTA, .nkinds = 2, .kind = most});
   CHECK_EQ_I64(s.time_ps, BALANCE_TIMES - 2);
-  CHECK_EQ_I64(s.bound_ps, BALANCE_TIMES - 2);
   s = shares(a, BALANCE_OK, (balance_batch){.total = BALANCE_QUANTA, .nkinds = 1, .kind = most + 1});
   CHECK_EQ_I64(s.time_ps, BALANCE_QUANTA / (BALANCE_RANKS / 2) * most[1].each_ps);
-  CHECK_EQ_I64(s.bound_ps, s.time_ps);
   arena_free(a);
 }
 
