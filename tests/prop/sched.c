@@ -29,6 +29,18 @@ static bool same_results(const sched_task *x, const sched_task *y) {
          fx == fy && (x->kind == TASK_W) == (y->kind == TASK_W);
 }
 
+// Does a gradient come back along the edge: does it have one, and do both ends run backward?
+static bool comes_back(const sched *s, const sched_edge *e) {
+  u32 backwards[2] = {0};
+  for (u32 p = 0; p < s->nplaces; p++)
+    for (u32 i = 0; i < s->seq[p].n; i++) {
+      const sched_task *t = &s->seq[p].v[i];
+      backwards[0] += t->kind != TASK_F && t->stage == e->from;
+      backwards[1] += t->kind != TASK_F && t->stage == e->to;
+    }
+  return !e->no_gradient && backwards[0] && backwards[1];
+}
+
 // Where a task, or another part of its backward, stands at a place.
 static u32 find_task(const sched *s, u32 place, const sched_task *t) {
   for (u32 i = 0; i < s->seq[place].n; i++)
@@ -80,6 +92,7 @@ static bool all_receivers(const clockwork *w, const sched_task *t,
     const sched_edge *e = &w->s->edge[k];
     bool forward = t->kind == TASK_F;
     if ((forward ? e->from : e->to) != t->stage || share(w->s, t->replica, e->from, e->to)) continue;
+    if (!forward && !comes_back(w->s, e)) continue;
     sched_task to = *t;
     to.stage = forward ? e->to : e->from;
     if (!good(w, t, &to, step)) return false;
@@ -136,6 +149,7 @@ static bool needs_met(const clockwork *w, const sched_task *t, i64 step) {
     bool forward = t->kind == TASK_F;
     reads |= s->edge[k].to == t->stage;
     if ((forward ? s->edge[k].to : s->edge[k].from) != t->stage) continue;
+    if (!forward && !comes_back(s, &s->edge[k])) continue;
     need.stage = forward ? s->edge[k].from : s->edge[k].to;
     if (!met(w, t, &need, true, step)) return false;
   }
@@ -242,7 +256,8 @@ static void draft_sizes(arena *a, draft *d) {
   bool chain = few(3);
   for (u32 x = 0; x < d->nstages; x++)
     for (u32 y = x + 1; y < d->nstages; y++)
-      if (chain ? y == x + 1 : few(2)) *vec_push(a, &d->edges) = (sched_edge){.from = (u16)x, .to = (u16)y};
+      if (chain ? y == x + 1 : few(2))
+        *vec_push(a, &d->edges) = (sched_edge){.from = (u16)x, .to = (u16)y, .no_gradient = !few(8)};
 }
 
 // All tasks, forwards by stage, then backwards against it.
@@ -285,7 +300,8 @@ static void draft_shuffle(arena *a, draft *d, u32 swaps) {
 static const sched *draft_read(ctx *c, arena *a, const draft *d, bool pairs) {
   strbuf out = {.a = a};
   sb_put(&out, "# edges");
-  for (u32 k = 0; k < d->edges.n; k++) sb_fmt(&out, " %u-%u", d->edges.v[k].from, d->edges.v[k].to);
+  for (u32 k = 0; k < d->edges.n; k++)
+    sb_fmt(&out, " %u%c%u", d->edges.v[k].from, d->edges.v[k].no_gradient ? '>' : '-', d->edges.v[k].to);
   for (u32 p = 0; p < d->nplaces; p++) {
     const char *before = "\n";
     bool open = false;
@@ -312,6 +328,35 @@ static const sched *draft_read(ctx *c, arena *a, const draft *d, bool pairs) {
   REQUIRE(s != NULL);
   CHECK_EQ_I64(s->nplaces, d->nplaces);
   return s;
+}
+
+// The schedule, of which some stages run forward only, as those of a plan that no gradient comes to. NULL: all would.
+static const sched *without_backwards(arena *a, const sched *s) {
+  bool *forward = NEWN(a, bool, s->nstages), all = true;
+  for (u32 k = 0; k < s->nstages; k++) forward[k] = few(2), all = all && forward[k];
+  if (!s->backward || all) return NULL;
+  sched x = *s;
+  sched_seq *seq = NEWN(a, sched_seq, s->nplaces);
+  for (u32 p = 0; p < s->nplaces; p++) {
+    sched_task *v = NEWN(a, sched_task, s->seq[p].n);
+    u32 n = 0;
+    bool behind = false; // the one before it is another half of a pair that still stands
+    for (u32 i = 0; i < s->seq[p].n; i++) {
+      const sched_task *t = &s->seq[p].v[i];
+      if (t->kind != TASK_F && forward[t->stage]) {
+        if (behind) v[n - 1].paired = false;
+        behind = false;
+        continue;
+      }
+      const sched_task *next = t->paired ? t + 1 : NULL;
+      v[n] = *t;
+      if (next && next->kind != TASK_F && forward[next->stage]) v[n].paired = false;
+      behind = v[n++].paired;
+    }
+    seq[p] = (sched_seq){n, v};
+  }
+  x.seq = seq, x.source = NULL;
+  return sched_with(a, &x, s->nedges, s->edge, forward);
 }
 
 static void check_round_trip(ctx *c, arena *a, const sched *s) {
@@ -373,7 +418,7 @@ static void check_times(ctx *c, arena *a, const sched *s, u32 *unpaired) {
 }
 
 TEST(sched_merge_is_the_clock) {
-  u32 deadlocks[4] = {0}, runs = 4000, timed = 0;
+  u32 deadlocks[4] = {0}, runs = 4000, timed = 0, ahead = 0, parted = 0;
   keys seen = {.a = arena_new()};
   for (u32 seed = 1; seed <= runs; seed++) {
     R = seed;
@@ -391,12 +436,20 @@ TEST(sched_merge_is_the_clock) {
     compare(c, a, s, (sched_buffers){.depth = 2}, &deadlocks[2]);
     compare(c, a, s, (sched_buffers){.rendezvous = true}, &deadlocks[3]);
     check_times(c, a, s, &timed);
+    if (!few(3) && (s = without_backwards(a, s))) {
+      compare(c, a, s, (sched_buffers){0}, &ahead);
+      compare(c, a, s, (sched_buffers){.depth = 1}, &ahead);
+      compare(c, a, s, (sched_buffers){.rendezvous = true}, &ahead);
+      parted++;
+    }
     arena_free(a);
     ctx_free(c);
   }
   CHECK_MSG(seen.again > 10 && seen.text.n > runs / 2, "%u texts, %u again", seen.text.n, seen.again);
   arena_free(seen.a);
   CHECK_MSG(timed > runs / 10, "%u timed", timed);
+  CHECK_MSG(parted > runs / 10 && ahead > parted / 20 && ahead < 3 * parted / 2,
+            "%u without all backwards, %u deadlocks", parted, ahead);
   for (u32 k = 0; k < 4; k++) // neither always nor never
     CHECK_MSG(deadlocks[k] > runs / 100 && deadlocks[k] < runs - runs / 100, "%u: %u", k, deadlocks[k]);
 }
