@@ -34,7 +34,7 @@ static u32 highest(const listing *l, choice_id id) {
   const choice_row *r = choice_get(id);
   if (id <= CHOICE_pp) return l->n;
   if (id == CHOICE_mb) return (u32)MAX(l->o.batch, 128);
-  if (id == CHOICE_v) return MAX(layers(l), 1);
+  if (id == CHOICE_v) return layers(l) + 2;
   if (id == CHOICE_group || id == CHOICE_mbs) return (u32)MAX(l->o.batch, 128);
   if (r->kind == CK_COUNT) return r->most;
   return r->kind == CK_SET ? (1u << choice_words(id)) - 1 : choice_all(id) - 1;
@@ -70,7 +70,13 @@ static bool in_star(const listing *l, choice_id id, const strategy *s) {
   if (id == CHOICE_mbs) return x && per % x == 0;
   if (id == CHOICE_coshard)
     return x == 1 || (x && x <= 64 && splits_in(l, splits_in(l, s->tp.n) ? x * s->tp.n : x));
-  if (id == CHOICE_v) return x == 1 || (x && x * s->pp.n <= layers(l) && layers(l) % (x * s->pp.n) == 0);
+  if (id == CHOICE_v) { // dealt out evenly, over all stages or all but the first and the last one
+    const u32 n = layers(l), stages = x * s->pp.n;
+    bool even = false;
+    for (u32 each = 1; each <= n && x; each++)
+      even = even || (n % each == 0 && (stages == n / each || stages == n / each + 2));
+    return x == 1 || even;
+  }
   if (id == CHOICE_group) return !x || (x > s->pp.n && mb && mb % x == 0);
   return x >= choice_get(id)->least && x <= highest(l, id);
 }

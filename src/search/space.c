@@ -191,10 +191,12 @@ static void all_sizes(points *sp, strategy *s) {
 // So many that the layers can be dealt out evenly, over all stages or over all but the first and the last one, which have
 // the embedding and the head (Llama-3 405B: 126 layers, 128 stages); and 1.
 static void all_chunks(points *sp, strategy *s) {
-  const u32 stages = s->pp.n;
-  for (u32 k = 1; k == 1 || k * stages <= sp->layers + 2; k++)
-    if (k == 1 || sp->layers % (k * stages) == 0 || (k * stages > 2 && sp->layers % (k * stages - 2) == 0))
+  for (u32 k = 1; k == 1 || (u64)k * s->pp.n <= (u64)sp->layers + 2; k++) {
+    const u32 stages = k * s->pp.n;
+    if (k == 1 || (stages <= sp->layers && sp->layers % stages == 0) ||
+        (stages > 2 && sp->layers && sp->layers % (stages - 2) == 0))
       with(sp, CHOICE_v, s, k);
+  }
 }
 
 // `pp`, and divisors of the microbatches above it.
