@@ -185,7 +185,7 @@ typedef struct {
   i64 compute_ps;          // of the slowest rank
   i64 comm_bytes, comm_ps; // the all_reduces that complete the results: what a rank has of them
   i64 scatter_ps;          // by reduce_scatter instead; -1: nothing to complete, or no dimension divides
-  i64 grad_bytes, grad_ps; // the all_reduces that complete the operands' gradients
+  i64 grad_ps;             // the all_reduces that complete the operands' gradients
 } pattern_cost;
 // Costs of v[0..n), patterns of the application that p (ir_application) consists of, whose law is l; out[n]
 // is the whole application on rank 0. p gets a mesh and functions. `at` is where the ways were asked for.

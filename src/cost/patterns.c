@@ -165,7 +165,6 @@ static bool complete_gradients(const bench *b, const law_pattern *x, pattern_cos
     const shape s = val_type(b->p, b->main, opd_of(b->main, b->what, k))->s;
     if (x->grad[k].state != PIECE_PARTIAL) continue;
     if (!complete(b, OP_all_reduce, &s, &x->grad[k], 0, &out->grad_ps)) return false;
-    out->grad_bytes += shape_bytes(&s);
   }
   return true;
 }

@@ -178,7 +178,7 @@ typedef struct {
   sym name;         // what the user sees, "dp=2 tp=4 pp=2 mb=32 zero=1"
   const plan_task_graphs *task_graphs; // of a plan made from annotations; NULL: it was not
   const char *model; // what the model is called: plan_print writes its fingerprint; NULL: it does not
-  loc at, order_at, groups_at, coshard_at, attention_at, offload_at,
+  loc at, order_at, groups_at, coshard_at, attention_at,
       sum_at;        // in the plan's text; 0 where a policy made it
   const loc *seq_at; // per sequence; NULL where a policy made them
 } plan;

@@ -617,7 +617,6 @@ static void read_offload(reader *r, const ynode *top) {
     choice_print(CHOICE_offload, (choice_value){.n = (1u << choice_words(CHOICE_offload)) - 1}, &b);
     bad(r, y, "`offload` is any of %s", sb_str(&b));
   }
-  if (y) r->pn->offload_at = y->at;
   if (ahead && !y) bad(r, ahead, "`prefetch` is of what is in host memory: without `offload` there is none");
   r->pn->offload = (u8)what.n;
   for (u32 k = 0; !r->failed && choice_word(CHOICE_offload, k); k++) {

@@ -218,33 +218,3 @@ bool sim_run(ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, 
   arena_free(s.tmp);
   return main && (!o->steady || !p->shorter || steady_updates(c, p, k, o, r));
 }
-
-typedef struct {
-  sim *s;
-  i64 **slack;
-} slacks;
-
-static void least(void *arg, const sim_graph *c, u32 node, i64 slack) {
-  slacks *x = arg;
-  u32 num = c->what[node];
-  if (!num) return;
-  if (!x->slack[c->tag]) {
-    u32 n = func_get(x->s->p, (func){c->tag})->body.n;
-    x->slack[c->tag] = NEWN(x->s->a, i64, n);
-    for (u32 k = 0; k < n; k++) x->slack[c->tag][k] = -1;
-  }
-  i64 *to = &x->slack[c->tag][num - 1];
-  if (*to < 0 || slack < *to) *to = slack;
-}
-
-bool sim_slack(ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, i64 ***slack) {
-  sim s;
-  sim_opts flat = *o;
-  flat.mode &= ~(u32)SIM_COMPOSED;
-  const sim_graph *main = sim_open(&s, c, a, p, k, &flat, false) ? sim_graph_of(&s) : NULL;
-  slacks x = {&s, main ? ZNEWN(a, i64 *, p->funcs.n) : NULL};
-  if (main) sim_slack_of(s.tmp, main, least, &x);
-  *slack = x.slack;
-  arena_free(s.tmp);
-  return main != NULL;
-}

@@ -195,11 +195,6 @@ bool sim_fits(const prog *p, const machine *m, const sim_result *r, sim_said (*s
 // prices. False if the cost model does not tell.
 bool sim_path_parts(const prog *p, cost_model *k, const sim_result *r, cost_parts *out);
 
-// Slack of every instruction: by how much one execution of it may grow, at the least over its executions and
-// ranks, before the makespan grows. slack[f][k] of instruction k + 1 of function f, -1 if it takes no part in
-// time (calls, views); slack[f] is NULL if f is not called. Costs as much as a timeline.
-bool sim_slack(ctx *c, arena *a, const prog *p, cost_model *k, const sim_opts *o, i64 ***slack);
-
 // ---- engines: event graphs --------------------------------------------------------------------------
 // Nodes in issue order over slots. A slot holds a time: the moment a resource is free or a value is ready.
 // Node i occupies the slots ref[occ[i]..in[i]) and waits for ref[in[i]..out[i]); it starts at the latest of
@@ -315,11 +310,6 @@ void sim_call(const sim_graph *c, u32 node, i64 *x, i64 *frame);
 enum { SIM_NEVER = ~0u };
 typedef void sim_emit(void *arg, const sim_graph *c, u32 node, u32 cls, i64 start);
 u32 sim_critical(arena *scratch, const sim_graph *c, const i64 *in, u32 port, sim_emit *tell, void *arg);
-// By how much every node of a flat run from times 0 may grow before the last clock does; nodes in reverse
-// order.
-void sim_slack_of(arena *scratch, const sim_graph *c,
-                  void (*tell)(void *arg, const sim_graph *c, u32 node, i64 slack), void *arg);
-
 // ---- pipelines: a schedule of stages ------------------------------------------------------------------
 // A *stage* is what one place does for one microbatch: its tasks. Stages that are alike are known by one of
 // them. A *probe* is a program whose main runs the tasks of every distinct stage for up to three

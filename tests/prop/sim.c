@@ -523,21 +523,6 @@ static void check_path(world *w, sim_mode mode, unsigned long long seed) {
   }
 }
 
-// Instructions of main are executed once: one may grow by its slack, and not by more.
-static void check_slack(world *w, i64 makespan, unsigned long long seed) {
-  sim_opts o = {.cost = price, .cost_arg = w};
-  i64 **slack;
-  if (!CHECK(sim_slack(w->c, w->a, w->p, NULL, &o, &slack))) return;
-  u32 main = w->p->main.i;
-  for (u32 k = 0; slack[main] && k < func_get(w->p, w->p->main)->body.n; k += 1 + world_pick(w, 6)) {
-    i64 x = slack[main][k];
-    if (x < 0) continue;
-    CHECK_MSG(makespan_with(w, w->p->main, k + 1, x) == makespan &&
-                  makespan_with(w, w->p->main, k + 1, x + 1) == makespan + 1,
-              "seed %llu: slack %lld of instruction %u is wrong", seed, (long long)x, k + 1);
-  }
-}
-
 // Events of one stream of one rank follow each other and add up to what is busy.
 static void check_timeline(world *w, const naive *z, unsigned long long seed) {
   sim_opts o = {.cost = price, .cost_arg = w, .no_bytes = true, .timeline = true};
@@ -597,7 +582,6 @@ static void check_seed(u64 seed) {
     check_path(&w, seed % 16 ? SIM_FLAT : SIM_FOLDED, seed);
     check_timeline(&w, &z, seed);
     if (seed % 64 == 0) check_period(&w, seed);
-    check_slack(&w, makespan_with(&w, (func){0}, 0, 0), seed);
   }
   sim_opts o = {.mode = SIM_FOLDED, .cost = price, .cost_arg = &w, .no_bytes = true};
   sim_result r;

@@ -58,7 +58,7 @@ static bool may_update(const prog *src, const plan *pn, const hybrid_opts *o, lo
 
 bool policy_offload(const prog *src, plan *pn, const hybrid_opts *o) {
   const loc at = o->said ? o->said->of[CHOICE_offload].at : (loc){0};
-  pn->offload = (u8)o->s.offload.n, pn->prefetch = pn->offload ? (u8)o->s.prefetch.n : 0, pn->offload_at = at;
+  pn->offload = (u8)o->s.offload.n, pn->prefetch = pn->offload ? (u8)o->s.prefetch.n : 0;
   if (!pn->offload) return true;
   if (!is_there(src, pn, at) || (o->k && !has_host(src->c, cost_model_machine(o->k), at))) return false;
   pn->host_update = choice_is(CHOICE_update, o->s.update, "host");
