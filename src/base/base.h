@@ -329,4 +329,7 @@ int ascending_double(const void *x, const void *y);
 
 // ---- protobuf: protobuf.c ------------------------------------------------------------------------------------
 #include "base/protobuf.h"
+
+// ---- rows of cells between commas: csv.c ---------------------------------------------------------------------
+#include "base/csv.h"
 #endif

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { LINE_SHOWN = 200 };
 typedef enum {
   COL_LAYER,
   COL_DEVICE,
@@ -14,104 +13,43 @@ typedef enum {
 } column_id;
 static const char *const column_name[COLS] = {"layer",      "device",      "samples",  "tensor",
                                               "forward_us", "backward_us", "update_us"};
+static const char columns[] = "layer,device,samples,tensor,forward_us[,backward_us][,update_us]";
 
 typedef struct {
-  ctx *c;
-  arena *a;
+  csv_text t;
   const machine *m;
-  sym file;
-  const char *text, *end, *line; // line: where it begins
-  u32 number;                    // of the line
-  u32 ncells, at[COLS];          // of the header; column of every cell
+  u32 at[COLS]; // column of every cell
   VEC(profile_row) rows;
   VEC(const char *) begins; // by row: its line
   VEC(profile_row) others;  // of kinds that the machine has not: the first row of each
   VEC(loc) others_at;
 } reader;
 
-typedef struct {
-  const char *s;
-  size_t n;
-} cell;
-
-static const char *line_end(const reader *r, const char *from) {
-  const char *e = memchr(from, '\n', (size_t)(r->end - from));
-  return e ? e : r->end;
-}
-
-static loc at_line(const reader *r, u32 number, const char *line, const char *at) {
-  const size_t n = (size_t)(line_end(r, line) - line);
-  return loc_text(r->c, r->file, number, (u32)(at - line) + 1,
-                  n <= LINE_SHOWN ? arena_strndup(ctx_arena(r->c), line, n) : NULL);
-}
-
-static loc here(const reader *r, const char *at) { return at_line(r, r->number, r->line, at); }
-
-static cell trimmed(const char *s, const char *e) {
-  while (s < e && (*s == ' ' || *s == '\t')) s++;
-  while (e > s && (e[-1] == ' ' || e[-1] == '\t' || e[-1] == '\r')) e--;
-  return (cell){s, (size_t)(e - s)};
-}
-
-// The cells of the line; the number of them, COLS + 1 at most.
-static u32 split(const reader *r, cell *out) {
-  const char *e = line_end(r, r->line), *s = r->line;
-  u32 n = 0;
-  for (;;) {
-    const char *comma = memchr(s, ',', (size_t)(e - s));
-    out[n++] = trimmed(s, comma ? comma : e);
-    if (!comma || n > COLS) return n;
-    s = comma + 1;
-  }
-}
-
-static bool is(cell x, const char *s) { return x.n == strlen(s) && !memcmp(x.s, s, x.n); }
-
 // What a script of `heddle export --to profile-pytorch` writes is taken into a database first.
 static bool read_events(const reader *r) {
-  strbuf b = {.a = r->a};
-  sb_shell(&b, sym_str(r->c, r->file));
-  diag(r->c, E_PROFILE, here(r, r->line), "times of events, one a line, are not what --profiles takes");
-  diag_hint(r->c, "heddle profile --import %s -o times.db, then --profiles times.db", sb_str(&b));
+  strbuf b = {.a = r->t.a};
+  sb_shell(&b, sym_str(r->t.c, r->t.file));
+  diag(r->t.c, E_PROFILE, csv_here(&r->t, r->t.line),
+       "times of events, one a line, are not what --profiles takes");
+  diag_hint(r->t.c, "heddle profile --import %s -o times.db, then --profiles times.db", sb_str(&b));
   return false;
 }
 
 static bool read_header(reader *r) {
-  cell x[COLS + 1];
-  const char *first = arena_strndup(r->a, r->line, (size_t)(line_end(r, r->line) - r->line));
+  const char *line = r->t.line, *end = memchr(line, '\n', (size_t)(r->t.end - line));
+  const char *first = arena_strndup(r->t.a, line, (size_t)((end ? end : r->t.end) - line));
+  bool has[COLS];
   if (*first == '{' && strstr(first, "\"key\":")) return read_events(r);
-  bool has[COLS] = {false};
-  r->ncells = split(r, x);
-  for (u32 i = 0; i < r->ncells; i++) {
-    u32 k = 0;
-    while (k < COLS && !is(x[i], column_name[k])) k++;
-    if (k == COLS || has[k]) {
-      diag(r->c, E_PROFILE, here(r, x[i].s), "%s column '%.*s'", k == COLS ? "unknown" : "repeated",
-           (int)MIN(x[i].n, 40u), x[i].s);
-      diag_hint(
-          r->c,
-          "the first line names the columns: layer,device,samples,tensor,forward_us,backward_us,update_us");
-      near_name near = near_to(arena_strndup(r->a, x[i].s, x[i].n), x[i].n);
-      for (u32 j = 0; j < COLS && k == COLS; j++) near_try(&near, column_name[j]);
-      if (near.name) diag_hint(r->c, "did you mean '%s'?", near.name);
-      return false;
-    }
-    has[k] = true, r->at[i] = k;
-  }
-  for (u32 k = 0; k < COL_TIMES + 1; k++)
-    if (!has[k]) {
-      diag(r->c, E_PROFILE, here(r, r->line), "column '%s' is missing", column_name[k]);
-      return false;
-    }
-  return true;
+  return csv_header(&r->t, column_name, COLS, COL_TIMES + 1, columns, r->at, has);
 }
 
-static bool bad(const reader *r, cell x, const char *what) {
-  diag(r->c, E_PROFILE, here(r, x.s), "'%.*s' is not %s", (int)MIN(x.n, 40u), x.s, what);
+static bool bad(const reader *r, csv_cell x, const char *what) {
+  diag(r->t.c, E_PROFILE, csv_here(&r->t, x.s), "'%.*s' is not %s", (int)MIN(x.n, 40u), x.s, what);
   return false;
 }
 
-static bool read_number(const reader *r, cell x, double least, double most, const char *what, double *out) {
+static bool read_number(const reader *r, csv_cell x, double least, double most, const char *what,
+                        double *out) {
   char text[48], *end;
   if (!x.n || x.n >= sizeof text) return bad(r, x, what);
   memcpy(text, x.s, x.n);
@@ -121,16 +59,16 @@ static bool read_number(const reader *r, cell x, double least, double most, cons
   return true;
 }
 
-static bool read_cell(reader *r, u32 column, cell x, profile_row *row) {
+static bool read_cell(reader *r, u32 column, csv_cell x, profile_row *row) {
   double v;
   switch (column) {
   case COL_LAYER:
     if (!x.n) return bad(r, x, "the name of a layer");
-    row->layer = arena_strndup(r->a, x.s, x.n);
+    row->layer = arena_strndup(r->t.a, x.s, x.n);
     return true;
   case COL_DEVICE:
     if (!x.n) return bad(r, x, "a kind of device");
-    row->device = sym_ofn(r->c, x.s, x.n);
+    row->device = sym_ofn(r->t.c, x.s, x.n);
     return true;
   case COL_SAMPLES:
     if (!read_number(r, x, 1, 1e9, "a number of samples", &v) || v != floor(v))
@@ -160,24 +98,19 @@ static bool has_kind(const machine *m, sym device) {
 static void keep_other(reader *r, const profile_row *row) {
   for (u32 i = 0; i < r->others.n; i++)
     if (r->others.v[i].device.i == row->device.i) return;
-  *vec_push(r->a, &r->others) = *row;
-  *vec_push(r->a, &r->others_at) = here(r, r->line);
+  *vec_push(r->t.a, &r->others) = *row;
+  *vec_push(r->t.a, &r->others_at) = csv_here(&r->t, r->t.line);
 }
 
 static bool read_row(reader *r) {
-  cell x[COLS + 1];
-  profile_row row = {.ps = {-1, -1, -1}, .line = r->number};
-  const u32 n = split(r, x);
-  if (n != r->ncells) {
-    diag(r->c, E_PROFILE, here(r, r->line), "%s than the %u columns of the first line",
-         n < r->ncells ? "fewer cells" : "more cells", r->ncells);
-    return false;
-  }
-  for (u32 i = 0; i < n; i++)
+  csv_cell x[CSV_COLUMNS];
+  profile_row row = {.ps = {-1, -1, -1}, .line = r->t.number};
+  if (!csv_cells(&r->t, x)) return false;
+  for (u32 i = 0; i < r->t.ncells; i++)
     if (!read_cell(r, r->at[i], x[i], &row)) return false;
   if (!has_kind(r->m, row.device)) return keep_other(r, &row), true;
-  *vec_push(r->a, &r->rows) = row;
-  *vec_push(r->a, &r->begins) = r->line;
+  *vec_push(r->t.a, &r->rows) = row;
+  *vec_push(r->t.a, &r->begins) = r->t.line;
   return true;
 }
 
@@ -198,13 +131,13 @@ static bool once(reader *r) {
                              hash_u64((u64)x->samples, hash_u64((u64)x->device.i << 32 | x->tensor, 0)));
     for (u32 it = 0, j; hmap_next(&seen, h, &it, &j);)
       if (!compare_rows(x, &r->rows.v[j])) {
-        diag(r->c, E_PROFILE, at_line(r, r->rows.v[i].line, r->begins.v[i], r->begins.v[i]),
+        diag(r->t.c, E_PROFILE, csv_at(&r->t, r->rows.v[i].line, r->begins.v[i], r->begins.v[i]),
              "layer %s on %s with %lld samples and tensor %u is there twice", x->layer,
-             sym_str(r->c, x->device), (long long)x->samples, x->tensor);
-        diag_note(r->c, at_line(r, r->rows.v[j].line, r->begins.v[j], r->begins.v[j]), "the first time");
+             sym_str(r->t.c, x->device), (long long)x->samples, x->tensor);
+        diag_note(r->t.c, csv_at(&r->t, r->rows.v[j].line, r->begins.v[j], r->begins.v[j]), "the first time");
         return false;
       }
-    hmap_add(r->a, &seen, h, i);
+    hmap_add(r->t.a, &seen, h, i);
   }
   return true;
 }
@@ -217,9 +150,9 @@ static bool all_or_none(reader *r) {
       while (r->rows.v[j].device.i != r->rows.v[i].device.i) j++;
       const bool says = r->rows.v[i].ps[k] >= 0;
       if (says == (r->rows.v[j].ps[k] >= 0)) continue;
-      diag(r->c, E_PROFILE, at_line(r, r->rows.v[i].line, r->begins.v[i], r->begins.v[i]),
+      diag(r->t.c, E_PROFILE, csv_at(&r->t, r->rows.v[i].line, r->begins.v[i], r->begins.v[i]),
            "%s is %s here, but %s before for %s", column_name[COL_TIMES + k], says ? "said" : "not said",
-           says ? "not" : "it was", sym_str(r->c, r->rows.v[i].device));
+           says ? "not" : "it was", sym_str(r->t.c, r->rows.v[i].device));
       return false;
     }
   return true;
@@ -227,24 +160,24 @@ static bool all_or_none(reader *r) {
 
 // The machine has a kind of this name, and the file has no line of it: nearly so called, or none.
 static void without_times(const reader *r, sym kind) {
-  const char *name = sym_str(r->c, kind);
+  const char *name = sym_str(r->t.c, kind);
   near_name near = near_to(name, strlen(name));
-  strbuf has = {.a = r->a};
+  strbuf has = {.a = r->t.a};
   for (u32 k = 0; k < r->m->nkinds; k++)
-    sb_fmt(&has, "%s%s", k ? ", " : "", sym_str(r->c, r->m->kind[k].name));
-  draft d = draft_new(r->c, r->a);
+    sb_fmt(&has, "%s%s", k ? ", " : "", sym_str(r->t.c, r->m->kind[k].name));
+  draft d = draft_new(r->t.c, r->t.a);
   const ynode *lib = draft_library(&d); // whoever says one of these means it
   for (u32 i = 0; i < r->others.n; i++) {
-    const char *other = sym_str(r->c, r->others.v[i].device);
+    const char *other = sym_str(r->t.c, r->others.v[i].device);
     if (!lib || !yaml_get(lib, other)) near_try(&near, other);
   }
   u32 meant = 0;
-  while (near.name && strcmp(near.name, sym_str(r->c, r->others.v[meant].device))) meant++;
-  diag(r->c, E_PROFILE, near.name ? r->others_at.v[meant] : loc_text(r->c, r->file, 0, 0, NULL),
+  while (near.name && strcmp(near.name, sym_str(r->t.c, r->others.v[meant].device))) meant++;
+  diag(r->t.c, E_PROFILE, near.name ? r->others_at.v[meant] : loc_text(r->t.c, r->t.file, 0, 0, NULL),
        "no times of a %s, of which the machine has some%s%s%s", name, near.name ? "; '" : "",
        near.name ? near.name : "", near.name ? "' is none of its kinds" : "");
-  if (near.name) diag_hint(r->c, "did you mean '%s'?", name);
-  diag_hint(r->c, "the column `device` has names of the machine's kinds: %s", sb_str(&has));
+  if (near.name) diag_hint(r->t.c, "did you mean '%s'?", name);
+  diag_hint(r->t.c, "the column `device` has names of the machine's kinds: %s", sb_str(&has));
 }
 
 static bool every_kind(const reader *r) {
@@ -297,12 +230,9 @@ u64 machine_profile_hash(const machine *m) {
 }
 
 bool machine_profile_parse(machine *m, arena *a, sym file, const char *text, size_t n) {
-  reader r = {.c = m->c, .a = a, .m = m, .file = file, .text = text, .end = text + n};
+  reader r = {.t = {.c = m->c, .a = a, .file = file, .id = E_PROFILE, .text = text, .end = text + n}, .m = m};
   bool header = false;
-  for (r.line = text; r.line < r.end; r.line = MIN(line_end(&r, r.line) + 1, r.end)) {
-    r.number++;
-    const cell all = trimmed(r.line, line_end(&r, r.line));
-    if (!all.n || *all.s == '#') continue;
+  while (csv_next(&r.t)) {
     if (!(header ? read_row(&r) : read_header(&r))) return false;
     header = true;
   }

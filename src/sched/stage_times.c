@@ -2,7 +2,7 @@
 #include "sched/internal.h"
 #include <stdlib.h>
 
-enum { LINE_SHOWN = 200, STAGES_READ = 1024, LIST_MOST = 256 };
+enum { STAGES_READ = 1024, LIST_MOST = 256 };
 typedef enum {
   COL_STAGE,
   COL_FORWARD,
@@ -22,110 +22,35 @@ static const char columns[] =
     "stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us][,no_gradient]";
 
 typedef struct {
-  const char *s; // NULL: there is no such column
-  size_t n;
-} cell_text;
-typedef struct {
   u32 number; // of the line
   const char *line;
   u32 stage;
-  cell_text cell[COLS];
+  csv_cell cell[COLS];
 } row;
 typedef struct {
-  ctx *c;
-  arena *a;
-  sym file;
-  const char *text, *end, *line; // line: where it begins
-  u32 number, ncells, at[COLS];  // at: column of every cell of the header
+  csv_text t;
+  u32 at[COLS]; // column of every cell
   loc header;
   bool has[COLS];
   VEC(row) rows; // by stage, once all are read
 } reader;
 
-// ---- places in the text -------------------------------------------------------------------------------
-static const char *line_end(const reader *r, const char *from) {
-  const char *e = memchr(from, '\n', (size_t)(r->end - from));
-  return e ? e : r->end;
-}
-
-static loc at_line(const reader *r, u32 number, const char *line, const char *at) {
-  const size_t n = (size_t)(line_end(r, line) - line);
-  return loc_text(r->c, r->file, number, (u32)(at - line) + 1,
-                  n <= LINE_SHOWN ? arena_strndup(ctx_arena(r->c), line, n) : NULL);
-}
-static loc here(const reader *r, const char *at) { return at_line(r, r->number, r->line, at); }
 static loc at_cell(const reader *r, const row *x, column_id k) {
-  return at_line(r, x->number, x->line, x->cell[k].s ? x->cell[k].s : x->line);
+  return csv_at(&r->t, x->number, x->line, x->cell[k].s ? x->cell[k].s : x->line);
 }
 
 static bool bad(const reader *r, const row *x, column_id k, const char *what) {
-  diag(r->c, E_STAGES, at_cell(r, x, k), "%s: '%.*s' is not %s", column_name[k], (int)MIN(x->cell[k].n, 40u),
-       x->cell[k].s, what);
+  diag(r->t.c, E_STAGES, at_cell(r, x, k), "%s: '%.*s' is not %s", column_name[k],
+       (int)MIN(x->cell[k].n, 40u), x->cell[k].s, what);
   return false;
 }
 
 // ---- lines --------------------------------------------------------------------------------------------
-static cell_text trimmed(const char *s, const char *e) {
-  while (s < e && (*s == ' ' || *s == '\t')) s++;
-  while (e > s && (e[-1] == ' ' || e[-1] == '\t' || e[-1] == '\r')) e--;
-  return (cell_text){s, (size_t)(e - s)};
-}
-
-// The cells of the line; the number of them, COLS + 1 at most.
-static u32 split(const reader *r, cell_text *out) {
-  const char *e = line_end(r, r->line), *s = r->line;
-  u32 n = 0;
-  for (;;) {
-    const char *comma = memchr(s, ',', (size_t)(e - s));
-    out[n++] = trimmed(s, comma ? comma : e);
-    if (!comma || n > COLS) return n;
-    s = comma + 1;
-  }
-}
-
-static bool is_empty(const reader *r) { return !trimmed(r->line, line_end(r, r->line)).n || *r->line == '#'; }
-
-static bool next_line(reader *r) {
-  do {
-    r->line = r->number++ ? MIN(line_end(r, r->line) + 1, r->end) : r->text;
-    if (r->line == r->end) return false;
-  } while (is_empty(r));
-  return true;
-}
-
-// A column that was misspelt: the nearest that is not there yet.
-static void hint_columns(reader *r, const cell_text *x) {
-  near_name near = near_to(x->s, x->n);
-  for (u32 k = 0; k < COLS; k++)
-    if (!r->has[k]) near_try(&near, column_name[k]);
-  if (near.name)
-    diag_hint(r->c, "did you mean %s? The first line names the columns: %s", near.name, columns);
-  else
-    diag_hint(r->c, "the first line names the columns: %s", columns);
-}
-
 static bool read_header(reader *r) {
-  cell_text x[COLS + 1];
-  r->ncells = split(r, x), r->header = here(r, r->line);
-  for (u32 i = 0; i < r->ncells; i++) {
-    u32 k = 0;
-    while (k < COLS && !(x[i].n == strlen(column_name[k]) && !memcmp(x[i].s, column_name[k], x[i].n))) k++;
-    if (k == COLS || r->has[k]) {
-      diag(r->c, E_STAGES, here(r, x[i].s), "%s column '%.*s'", k == COLS ? "unknown" : "repeated",
-           (int)MIN(x[i].n, 40u), x[i].s);
-      hint_columns(r, &x[i]);
-      return false;
-    }
-    r->has[k] = true, r->at[i] = k;
-  }
-  for (u32 k = 0; k < COL_PLACE; k++)
-    if (!r->has[k]) {
-      diag(r->c, E_STAGES, here(r, r->line), "column '%s' is missing", column_name[k]);
-      diag_hint(r->c, "the first line names the columns: %s", columns);
-      return false;
-    }
+  r->header = csv_here(&r->t, r->t.line);
+  if (!csv_header(&r->t, column_name, COLS, COL_PLACE, columns, r->at, r->has)) return false;
   if (!r->has[COL_PLACE] || !r->has[COL_PLACES]) return true;
-  diag(r->c, E_STAGES, here(r, r->line), "place and places are one column: give one of them");
+  diag(r->t.c, E_STAGES, r->header, "place and places are one column: give one of them");
   return false;
 }
 
@@ -142,26 +67,21 @@ static bool read_number(const char *s, size_t n, u32 most, u32 *out) {
 }
 
 static bool read_row(reader *r) {
-  cell_text x[COLS + 1];
-  row now = {.number = r->number, .line = r->line};
-  const u32 n = split(r, x);
-  if (n != r->ncells) {
-    diag(r->c, E_STAGES, here(r, r->line), "%s than the %u columns of the first line",
-         n < r->ncells ? "fewer cells" : "more cells", r->ncells);
-    return false;
-  }
-  for (u32 i = 0; i < n; i++) now.cell[r->at[i]] = x[i];
-  const cell_text *id = &now.cell[COL_STAGE];
+  csv_cell x[CSV_COLUMNS];
+  row now = {.number = r->t.number, .line = r->t.line};
+  if (!csv_cells(&r->t, x)) return false;
+  for (u32 i = 0; i < r->t.ncells; i++) now.cell[r->at[i]] = x[i];
+  const csv_cell *id = &now.cell[COL_STAGE];
   if (!read_number(id->s, id->n, STAGES_READ - 1, &now.stage))
     return bad(r, &now, COL_STAGE, "the number of a stage, 0 to 1023");
-  *vec_push(r->a, &r->rows) = now;
+  *vec_push(r->t.a, &r->rows) = now;
   return true;
 }
 
 // By stage: each from 0 on, once.
 static bool sort_rows(reader *r) {
-  row *v = NEWN(r->a, row, r->rows.n + 1);
-  bool *seen = ZNEWN(r->a, bool, r->rows.n + 1);
+  row *v = NEWN(r->t.a, row, r->rows.n + 1);
+  bool *seen = ZNEWN(r->t.a, bool, r->rows.n + 1);
   for (u32 i = 0; i < r->rows.n; i++) {
     const row *x = &r->rows.v[i];
     if (x->stage < r->rows.n && !seen[x->stage]) {
@@ -169,12 +89,12 @@ static bool sort_rows(reader *r) {
       continue;
     }
     if (x->stage < r->rows.n) {
-      diag(r->c, E_STAGES, at_cell(r, x, COL_STAGE), "stage %u is there twice", x->stage);
-      diag_note(r->c, at_cell(r, &v[x->stage], COL_STAGE), "here first");
+      diag(r->t.c, E_STAGES, at_cell(r, x, COL_STAGE), "stage %u is there twice", x->stage);
+      diag_note(r->t.c, at_cell(r, &v[x->stage], COL_STAGE), "here first");
       return false;
     }
-    diag(r->c, E_STAGES, at_cell(r, x, COL_STAGE), "stage %u of %u stages", x->stage, r->rows.n);
-    diag_hint(r->c, "stages count from 0, and every one of them has a line");
+    diag(r->t.c, E_STAGES, at_cell(r, x, COL_STAGE), "stage %u of %u stages", x->stage, r->rows.n);
+    diag_hint(r->t.c, "stages count from 0, and every one of them has a line");
     return false;
   }
   r->rows.v = v;
@@ -211,7 +131,7 @@ static bool read_amounts(reader *r, sched_stages *out, column_id k, u64 *v) {
 static bool set_costs(reader *r, sched_stages *out) {
   const u32 n = out->nstages;
   u64 *v[6];
-  for (u32 i = 0; i < COUNT_OF(v); i++) v[i] = NEWN(r->a, u64, n);
+  for (u32 i = 0; i < COUNT_OF(v); i++) v[i] = NEWN(r->t.a, u64, n);
   if (!read_amounts(r, out, COL_FORWARD, v[0]) || !read_amounts(r, out, COL_INPUT, v[1]) ||
       !read_amounts(r, out, COL_WEIGHT, v[2]) || !read_amounts(r, out, COL_MEMORY, v[3]) ||
       !read_amounts(r, out, COL_SEND, v[4]))
@@ -222,7 +142,7 @@ static bool set_costs(reader *r, sched_stages *out) {
                             .memory = v[3],
                             .send = v[4]};
   if (all) return true;
-  diag(r->c, E_STAGES, out->where[0], "no stage takes any time");
+  diag(r->t.c, E_STAGES, out->where[0], "no stage takes any time");
   return false;
 }
 
@@ -232,10 +152,10 @@ static int ascending_u16(const void *a, const void *b) { return *(const u16 *)a 
 // "0+2+1" as ascending numbers; NULL and a diagnostic. Empty: none.
 static const u16 *read_list(reader *r, const row *x, column_id k, u32 most, const char *what, u32 *n) {
   const char *s = x->cell[k].s, *end = s + x->cell[k].n;
-  u16 *v = NEWN(r->a, u16, LIST_MOST);
+  u16 *v = NEWN(r->t.a, u16, LIST_MOST);
   for (*n = 0; s < end; ++*n) {
     const char *plus = memchr(s, '+', (size_t)(end - s)), *e = plus ? plus : end;
-    const cell_text one = trimmed(s, e);
+    const csv_cell one = csv_trim(s, e);
     u32 number;
     if (*n == LIST_MOST || !read_number(one.s, one.n, most, &number) || (plus && plus + 1 == end))
       return bad(r, x, k, what), NULL;
@@ -250,8 +170,8 @@ static const u16 *read_list(reader *r, const row *x, column_id k, u32 most, cons
 
 static bool set_places(reader *r, sched_stages *out) {
   const column_id k = r->has[COL_PLACES] ? COL_PLACES : COL_PLACE;
-  sched_places *at = NEWN(r->a, sched_places, out->nstages);
-  bool *used = ZNEWN(r->a, bool, STAGES_READ);
+  sched_places *at = NEWN(r->t.a, sched_places, out->nstages);
+  bool *used = ZNEWN(r->t.a, bool, STAGES_READ);
   for (u32 i = 0; i < out->nstages; i++) {
     const row *x = &r->rows.v[i];
     if (r->has[k]) {
@@ -259,7 +179,7 @@ static bool set_places(reader *r, sched_stages *out) {
       if (!at[i].v) return false;
       if (!at[i].n) return bad(r, x, k, "a place, or several as 0+1");
     } else {
-      at[i] = (sched_places){1, arena_dup(r->a, &(u16){(u16)i}, sizeof(u16))};
+      at[i] = (sched_places){1, arena_dup(r->t.a, &(u16){(u16)i}, sizeof(u16))};
     }
     for (u32 q = 0; q < at[i].n; q++) used[at[i].v[q]] = true;
     out->nplaces = MAX(out->nplaces, at[i].v[at[i].n - 1] + 1u);
@@ -267,8 +187,8 @@ static bool set_places(reader *r, sched_stages *out) {
   out->at = at;
   for (u32 p = 0; p < out->nplaces; p++)
     if (!used[p]) {
-      diag(r->c, E_STAGES, r->header, "%u places, but no stage lies on place %u", out->nplaces, p);
-      diag_hint(r->c, "places count from 0");
+      diag(r->t.c, E_STAGES, r->header, "%u places, but no stage lies on place %u", out->nplaces, p);
+      diag_hint(r->t.c, "places count from 0");
       return false;
     }
   return true;
@@ -298,15 +218,15 @@ static bool check_edge(reader *r, const sched_stages *out, const list *after, u3
   const row *x = &r->rows.v[to];
   if (from < to) return true;
   if (from >= out->nstages) {
-    diag(r->c, E_STAGES, at_cell(r, x, COL_AFTER), "stage %u reads stage %u of %u stages", to, from,
+    diag(r->t.c, E_STAGES, at_cell(r, x, COL_AFTER), "stage %u reads stage %u of %u stages", to, from,
          out->nstages);
-  } else if (reads(after, out->nstages, from, to, ZNEWN(r->a, bool, out->nstages))) {
-    diag(r->c, E_STAGES, at_cell(r, x, COL_AFTER),
+  } else if (reads(after, out->nstages, from, to, ZNEWN(r->t.a, bool, out->nstages))) {
+    diag(r->t.c, E_STAGES, at_cell(r, x, COL_AFTER),
          "a cycle: stage %u reads stage %u, which waits for stage %u", to, from, to);
-    if (from != to) diag_note(r->c, at_cell(r, &r->rows.v[from], COL_AFTER), "stage %u is here", from);
+    if (from != to) diag_note(r->t.c, at_cell(r, &r->rows.v[from], COL_AFTER), "stage %u is here", from);
   } else {
-    diag(r->c, E_STAGES, at_cell(r, x, COL_AFTER), "stage %u reads stage %u, a later one", to, from);
-    diag_hint(r->c, "number the stages so that each reads earlier ones only");
+    diag(r->t.c, E_STAGES, at_cell(r, x, COL_AFTER), "stage %u reads stage %u, a later one", to, from);
+    diag_hint(r->t.c, "number the stages so that each reads earlier ones only");
   }
   return false;
 }
@@ -324,31 +244,31 @@ static bool set_forward_only(reader *r, u32 to, sched_edge *e, u32 n) {
       e[k].no_gradient = true;
       continue;
     }
-    diag(r->c, E_STAGES, at_cell(r, &r->rows.v[to], COL_NO_GRADIENT),
+    diag(r->t.c, E_STAGES, at_cell(r, &r->rows.v[to], COL_NO_GRADIENT),
          "stage %u gives stage %u no gradient, but does not read it", to, none.v[i]);
-    diag_hint(r->c, "no_gradient names some of the stages of `after`");
+    diag_hint(r->t.c, "no_gradient names some of the stages of `after`");
     return false;
   }
   return none.v;
 }
 
 static bool set_edges(reader *r, sched_stages *out) {
-  list *after = ZNEWN(r->a, list, out->nstages);
+  list *after = ZNEWN(r->t.a, list, out->nstages);
   VEC(sched_edge) e = {0};
-  vec_reserve(r->a, &e, 1);
+  vec_reserve(r->t.a, &e, 1);
   for (u32 i = 0; i < out->nstages; i++) {
     if (r->has[COL_AFTER]) {
       after[i].v =
           read_list(r, &r->rows.v[i], COL_AFTER, STAGES_READ - 1, "a stage, or several as 0+1", &after[i].n);
       if (!after[i].v) return false;
     } else if (i) {
-      after[i] = (list){arena_dup(r->a, &(u16){(u16)(i - 1)}, sizeof(u16)), 1};
+      after[i] = (list){arena_dup(r->t.a, &(u16){(u16)(i - 1)}, sizeof(u16)), 1};
     }
   }
   for (u32 i = 0; i < out->nstages; i++) {
     for (u32 k = 0; k < after[i].n; k++) {
       if (!check_edge(r, out, after, i, after[i].v[k])) return false;
-      *vec_push(r->a, &e) = (sched_edge){.from = after[i].v[k], .to = (u16)i};
+      *vec_push(r->t.a, &e) = (sched_edge){.from = after[i].v[k], .to = (u16)i};
     }
     if (!set_forward_only(r, i, e.v + e.n - after[i].n, after[i].n)) return false;
   }
@@ -359,15 +279,15 @@ static bool set_edges(reader *r, sched_stages *out) {
 
 // ---- the whole ----------------------------------------------------------------------------------------
 bool sched_stages_parse(ctx *c, arena *a, sym file, const char *text, size_t n, sched_stages *out) {
-  reader r = {.c = c, .a = a, .file = file, .text = text, .end = text + n};
+  reader r = {.t = {.c = c, .a = a, .file = file, .id = E_STAGES, .text = text, .end = text + n}};
   *out = (sched_stages){.columns = columns};
-  if (memchr(text, 0, n) || !next_line(&r)) {
+  if (memchr(text, 0, n) || !csv_next(&r.t)) {
     diag(c, E_STAGES, loc_text(c, file, 0, 0, NULL),
          memchr(text, 0, n) ? "the file is no text" : "the file is empty");
     return false;
   }
   if (!read_header(&r)) return false;
-  while (next_line(&r))
+  while (csv_next(&r.t))
     if (!read_row(&r)) return false;
   if (!r.rows.n) {
     diag(c, E_STAGES, r.header, "no stage stands below the names of the columns");

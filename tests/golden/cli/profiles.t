@@ -84,14 +84,14 @@ error[E0117]: unknown column 'sample'
   --> x:1:14
    1 | layer,device,sample,tensor,forward_us
      |              ^
-  hint: the first line names the columns: layer,device,samples,tensor,forward_us,backward_us,update_us
-  hint: did you mean 'samples'?
+  hint: did you mean samples? The first line names the columns: layer,device,samples,tensor,forward_us[,backward_us][,update_us]
 [1]
 $ echo layer,device,tensor,forward_us >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
 error[E0117]: column 'samples' is missing
   --> x:1:1
    1 | layer,device,tensor,forward_us
      | ^
+  hint: the first line names the columns: layer,device,samples,tensor,forward_us[,backward_us][,update_us]
 [1]
 $ printf 'layer,device,samples,tensor,forward_us\nfirst,v100,1,1,ten\n' >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
 error[E0117]: 'ten' is not a time in microseconds
@@ -145,8 +145,7 @@ error[E0117]: unknown column 'layr'
   --> x:1:1
    1 | layr,device,samples,tensor,forward_us
      | ^
-  hint: the first line names the columns: layer,device,samples,tensor,forward_us,backward_us,update_us
-  hint: did you mean 'layer'?
+  hint: did you mean layer? The first line names the columns: layer,device,samples,tensor,forward_us[,backward_us][,update_us]
 [1]
 $ : >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
 error[E0117]: the file is empty
