@@ -662,6 +662,8 @@ typedef struct {
   bool *wide;
 } wide_parts;
 bool policy_is_interlaced(const strategy *s);
+// Are backwards in two parts, I and W? Of a schedule file, which nobody has read: `file`.
+bool policy_splits_backward(const strategy *s, bool file);
 bool policy_wide_parts(planner *pl, arena *a, const strategy *s, loc at, wide_parts *out);
 // Layers that main passes three times, the last time alone with gradients (passes.c): how many a pass has. *rest: so many
 // instructions behind a pass, before what has gradients, may stay with it. 0 and a diagnostic: there are no such passes.

@@ -46,8 +46,8 @@ static placed *place_all(const search *s, arena *tmp, search_point *const *all, 
   hmap sets = {0}, orders = {0};
   for (u32 i = 0; i < n; i++) {
     const strategy is = search_strategy(all[i]), of = search_set(&is, is.overlap.n & OVERLAP_DP);
-    const sched_row *row = choice_file(is.schedule) ? NULL : sched_row_of(is.schedule.n);
-    const u32 form = row ? sched_replicas(row) << 1 | (s->o->train && row->split) : 0;
+    const u32 replicas = choice_file(is.schedule) ? 0 : sched_replicas(sched_row_of(is.schedule.n)),
+              form = replicas << 1 | (s->o->train && policy_splits_backward(&is, false));
     v[i] = (placed){.p = all[i],
                     .shape = {is.pp.n, is.v.n, is.mb.n, form},
                     .set = number_of(tmp, &sets, strategy_hash(&of)),

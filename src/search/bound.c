@@ -236,11 +236,7 @@ bool bound_places(const strategy *s) {
 
 u32 bound_replicas(const strategy *s) { return sched_replicas(sched_row_of(s->schedule.n)); }
 
-static bool splits_backward(const strategy *s) {
-  return s->schedule.path || sched_row_of(s->schedule.n)->split;
-}
-
-bool bound_splits(const bounds *b, const strategy *s) { return b->train && splits_backward(s); }
+bool bound_splits(const bounds *b, const strategy *s) { return b->train && policy_splits_backward(s, true); }
 bool bound_fills(const bounds *b, const strategy *s) {
   return b->chain && !bound_splits(b, s) && bound_places(s);
 }

@@ -240,10 +240,6 @@ static u32 find_mixed(works *x, const strategy *s, const strategy *of, bool spli
   return n;
 }
 
-static bool splits_in_row(const strategy *s) {
-  return !s->schedule.path && sched_row_of(s->schedule.n)->split;
-}
-
 static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]);
 
 // Those of every replica alone.
@@ -267,7 +263,7 @@ static u32 find_replicas(works *x, const strategy *s, bool add, work *v[WORKS_MO
 static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]) {
   const search_opts *o = x->s->o;
   if (s->replicas.nparts) return x->mixed && !x->off ? find_replicas(x, s, add, v) : 0;
-  const bool split = o->train && splits_in_row(s);
+  const bool split = o->train && policy_splits_backward(s, false);
   const u64 all = (u64)s->dp.n * s->mb.n;
   if (x->off || !bound_places(s) || s->tp_stages.nparts || all > CHOICE_MOST) return 0;
   if (x->mixed && policy_is_interlaced(s)) return 0;
@@ -644,7 +640,7 @@ static void work_bound_mixed(measure *m, const search *s, worker *w, limit *of) 
 static u32 row_form(const strategy *s) {
   const u32 placement = bound_places(s) ? 1 + (u32)sched_row_of(s->schedule.n)->placement : 0;
   const bool beside = s->overlap.n & OVERLAP_DP; // sums of gradients
-  return splits_in_row(s) + 2 * beside + 4 * placement;
+  return policy_splits_backward(s, false) + 2 * beside + 4 * placement;
 }
 
 // Of devices of several kinds `auto` may have asked for the order.

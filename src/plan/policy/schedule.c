@@ -6,6 +6,10 @@ const char *policy_schedule_name(u32 i) {
   return r ? r->name : NULL;
 }
 
+bool policy_splits_backward(const strategy *s, bool file) {
+  return choice_file(s->schedule) ? file : sched_row_of(s->schedule.n)->split != SPLIT_NO;
+}
+
 bool policy_schedule_named(const char *name, u32 *word) {
   const sched_row *r = sched_row_find(name);
   for (*word = 0; r && sched_row_of(*word) != r;) ++*word;
