@@ -115,3 +115,9 @@ const char *text_bytes(arena *a, double bytes) {
   int digits = k == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
   return arena_printf(a, "%.*f %s", digits, bytes, unit[k]);
 }
+
+const char *text_bytes_beside(arena *a, i64 bytes, i64 other) {
+  const char *text = text_bytes(a, (double)bytes);
+  if (bytes == other || strcmp(text, text_bytes(a, (double)other))) return text;
+  return arena_printf(a, "%lld B", (long long)bytes);
+}

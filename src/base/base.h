@@ -233,6 +233,8 @@ const char *sb_str(strbuf *b); // "" if nothing was put
 // and lines of reports do so themselves.
 char *text_agree(char *text);
 const char *text_bytes(arena *a, double bytes); // "28.8 GiB", "512 B"
+const char *text_bytes_beside(arena *a, i64 bytes,
+                              i64 other); // in bytes where the other reads the same: "424055296 B"
 
 // Did you mean? near_name x = near_to(word, n); then near_try(&x, name) with every name that there is. x.name
 // is the one the fewest edits away from the word, of equal ones the first; NULL if all are more than 1 + n /

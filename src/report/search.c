@@ -246,7 +246,7 @@ static void put_why(report *r, arena *a, const search_about *about, const search
   }
   if (more)
     put_other(r, a, "with more memory", more,
-              arena_printf(a, "with %s", text_of(a, cell_i(CELL_BYTES, more->peak_bytes))), s);
+              arena_printf(a, "with %s", text_bytes_beside(a, more->peak_bytes, s->memory_bytes)), s);
   put_fewer(r, a, "one device", &s->one_device, w), put_fewer(r, a, "one node", &s->one_node, w);
 }
 

@@ -302,13 +302,13 @@ void outcome_no_plan(ctx *c, const search_opts *o, const search_result *r) {
   say_reasons(c, a, r);
   if (least)
     diag_note(c, (loc){0}, "%s needs at least %s on a rank", one ? "it" : "the smallest",
-              text_bytes(a, (double)least));
+              text_bytes_beside(a, least, r->memory_bytes));
   if (host)
     diag_note(c, (loc){0}, "%s needs at least %s of host memory on a node",
               one     ? "it"
               : least ? "the smallest of those that fit devices"
                       : "the smallest",
-              text_bytes(a, (double)host));
+              text_bytes_beside(a, host, r->host_usable));
   if (r->nreasons &&
       r->reason[0].why_id == E_LINK) // that comes first: without links hardly any plan was looked at
     diag_hint(c, "connect the nodes: --machine '... ib=8x200Gb/s'; devices of a node: '... link=300GB/s' or "
