@@ -98,8 +98,9 @@ void deadlock_report(ctx *c, const merge *m, loc where) {
   if (m->s->source && where.i) diag_note(c, where, "named here");
   const bool runs = m->bounded && sched_runs(m->s, NULL);
   if (runs && m->buffers.rendezvous)
-    diag_hint(c, "buffers=unbounded lets senders go on");
-  else if (runs) // more than there was room for, so two at least
+    diag_hint(c, "buffers=unbounded lets senders go on; room for %u messages in every buffer is enough",
+              enough(m->s));
+  else if (runs)
     diag_hint(c, "it runs with room for %u messages in every buffer", enough(m->s));
   else
     diag_hint(c, "put each task after the tasks that it waits for; schedule=1f1b and schedule=gpipe run "

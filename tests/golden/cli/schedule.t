@@ -774,7 +774,7 @@ $ heddle sim gpt2 --batch 8 --train --machine "1x4 v100" --strategy "pp=2 mb=4 o
 error[E0503]: deadlock: no place can run its next task
   note: place 0 waits after 0F1 (task 2 of 8) to be received by 1F1, task 3 of place 1
   note: place 1 waits after 1B0 (task 2 of 8) to be received by 0B0, task 3 of place 0
-  hint: buffers=unbounded lets senders go on
+  hint: buffers=unbounded lets senders go on; room for 1 message in every buffer is enough
 [1]
 $ heddle sim gpt2 --batch 8 --train --machine "1x4 v100" --strategy "pp=2 v=2 mb=4 schedule=interleaved overlap=none buffers=rendezvous" 2>&1 | head -3
 error[E0503]: deadlock: no place can run its next task
@@ -840,7 +840,7 @@ $ heddle schedule 1f1b --pp 2 --mb 2 --buffers rendezvous
 error[E0503]: deadlock: no place can run its next task
   note: place 0 waits after 0F1 (task 2 of 4) to be received by 1F1, task 3 of place 1
   note: place 1 waits after 1B0 (task 2 of 4) to be received by 0B0, task 3 of place 0
-  hint: buffers=unbounded lets senders go on
+  hint: buffers=unbounded lets senders go on; room for 1 message in every buffer is enough
 [1]
 $ printf '0F0,0F1,0F2\n1F2,1F1,1F0\n' > swapped.csv; heddle schedule swapped.csv --buffers 1
 error[E0503]: deadlock: no place can run its next task
