@@ -249,6 +249,7 @@ static bool waited_enough(digest *d, u32 n0, u32 n1, const ports *clocks, u32 sl
                         : d->st->task[TASK_I][stage].a ? &d->st->task[TASK_I][stage]
                                                        : &d->st->task[TASK_B][stage];
   if ((!there && !back) || !t->a) return false;
+  assert(input == ~0u || input < t->nin * d->C);
   const u32 width = (1 + t->nin) * d->C;
   i64 own[STAGE_CLASSES] = {0}, later[STAGE_CLASSES] = {0}, best[STAGE_CLASSES] = {0};
   digest_respond(d, n0, n1, slot, clocks, own, 1);
