@@ -299,7 +299,8 @@ typedef struct {
       *why; // "tp=8 pp=8": why not the best plan with these choices? It is simulated and set beside the
             // winner. NULL: not asked
   bool
-      what_if; // searched again with 25 % and 50 % more memory, with twice the devices, and without each kind
+      what_if; // searched again with each choice that was left out, with 25 % and 50 % more memory, with twice the devices, and
+               // without each kind
 } heddle_search_questions;
 // NULL and a diagnostic if `why` is no strategy with one value for each choice, or no plan here has it.
 const char *heddle_search_answer(heddle_search *f, const heddle_search_questions *q, heddle_format format);

@@ -106,12 +106,10 @@ static void put_kinds(report *r, arena *a, const search_result *s, u32 ranks) {
     report_line(r, "equal shares", "no plan that gives every device the same is possible and fits");
   else if (apart)
     report_line(r, "equal shares", "%s the time at best%s: %s", text_of(a, cell_x(CELL_TIMES, even)),
-                strstr(s->even, " skip=") || s->batch % ranks ? "" : " on all devices", s->even);
+                strstr(s->even, " skip=") ? "" : arena_printf(a, " on all %u devices", ranks), s->even);
   if (apart && s->batch % ranks)
-    report_line(r, "",
-                "%u devices do not divide the batch of %lld: equal shares are of fewer devices, or of parts "
-                "of the model",
-                ranks, (long long)s->batch);
+    report_line(r, "", "the batch of %lld is not divisible by %u devices: dp=%u has no equal shares",
+                (long long)s->batch, ranks, ranks);
   report_fact(r, "spread_ps", NULL, s->spread_ps ? cell_i(CELL_PS, s->spread_ps) : cell_none());
   if (s->spread_ps && s->spread_ps < w->time_ps) // layers that suit different kinds may be faster apart
     report_line(r, "without waits", "%s, if no device ever waited for another one: %s",
@@ -159,7 +157,9 @@ static void put_certificate(report *r, arena *a, const search_about *about, cons
                 "other values of some choices are not in it; --strategy '%s' has them, --what-if tries each",
                 more);
   if (o->space.of[CHOICE_v].all)
-    report_line(r, "", "v=* has the numbers that deal out the layers evenly; name others: v=1,2,3,4,5");
+    report_line(r, "",
+                "v=* has the numbers that deal out the layers evenly; others are tried when they are named, "
+                "as in v=5");
   report_fact(r, "not_searched", NULL, more ? cell_text(more) : cell_none());
   for (u32 i = 0; i < s->nreasons && i < REASONS; i++) {
     report_line(r, i ? "" : "impossible", "%u such as %s:", s->reason[i].count,

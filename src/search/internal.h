@@ -247,7 +247,8 @@ const char *whole_differs(planner *pl, cost_model *k, arena *a, const search_opt
                           search *told);
 
 // ---- fewer.c --------------------------------------------------------------------------------------------
-void fewer_find(search *s); // when plans are ranked: one_device and one_node of the result
+bool search_needs_axis(choice_id id); // is it of nothing on one device?
+void fewer_find(search *s);           // when plans are ranked: one_device and one_node of the result
 
 // ---- kinds.c --------------------------------------------------------------------------------------------
 bool kinds_told(

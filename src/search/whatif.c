@@ -24,8 +24,9 @@ static bool may_be_other(const search_opts *o, choice_id id) {
 
 u32 search_left_out(const search_opts *o, u32 ranks, bool several, choice_id out[CHOICE_COUNT]) {
   u32 n = 0;
-  for (u32 i = 0; ranks > 1 && i < CHOICE_COUNT; i++) {
+  for (u32 i = 0; i < CHOICE_COUNT; i++) {
     const choice_row *row = choice_get((choice_id)i);
+    if (ranks == 1 && search_needs_axis((choice_id)i)) continue;
     const bool other = *row->search == '?' && !o->space.of[i].said && !(row->search[1] && several);
     if (i == CHOICE_attention && !o->fusible) continue;
     if (other && may_be_other(o, (choice_id)i)) out[n++] = (choice_id)i;

@@ -29,7 +29,7 @@ device  ranks  each gets   share of work  computes  communicates   idle  peak me
 v100        4  28 samples         43.8 %    95.7 %         4.3 %  0.0 %     24.5 GiB  28.8 GiB                     10.9 %
 a100        4  36 samples         56.2 %    93.9 %         4.3 %  1.8 %     31.1 GiB  72.0 GiB                     14.1 %
 
-equal shares   1.13x the time at best on all devices: dp=8 tp=1 pp=1 recompute=selective
+equal shares   1.13x the time at best on all 8 devices: dp=8 tp=1 pp=1 recompute=selective
 without waits  2.785 s, if no device ever waited for another one: the winner takes 5.6 % more
 one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 $ heddle sim bert-large --machine "1x4 v100 + 1x4 a100 ib=100Gb/s" --batch 256 --train --strategy "dp=8 mb=2 dp.shares=auto" | head -23
@@ -461,8 +461,8 @@ p100        2  nothing            0.0 %                                         
 a100        4  8 samples        100.0 %    98.9 %         1.1 %  0.0 %     12.6 GiB  72.0 GiB                     20.3 %
 
 left out       2 of 6 devices: the winner is on ranks 2 to 5
-equal shares   1.78x the time at best: dp=1 tp=1 pp=6 mb=32
-               6 devices do not divide the batch of 32: equal shares are of fewer devices, or of parts of the model
+equal shares   1.78x the time at best on all 6 devices: dp=1 tp=1 pp=6 mb=32
+               the batch of 32 is not divisible by 6 devices: dp=6 has no equal shares
 without waits  421.8 ms, if no device ever waited for another one: the winner takes 24.5 % more
 one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 $ heddle sim gpt2 --batch 32 --train --machine "1x2 p100 ib=10Gb/s + 1x4 a100 ib=10Gb/s" --strategy "dp=4 skip=2" --json | head -14
@@ -562,7 +562,7 @@ a100        2  9 samples                    56.2 %    88.6 %         7.2 %   4.2
 
 left out       1 of 5 devices: the winner is on ranks 1 to 4
 equal shares   1.12x the time at best: dp=4 tp=1 pp=1 skip=1
-               5 devices do not divide the batch of 32: equal shares are of fewer devices, or of parts of the model
+               the batch of 32 is not divisible by 5 devices: dp=5 has no equal shares
 without waits  486.5 ms, if no device ever waited for another one: the winner takes 34.3 % more
 one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 ## Nodes are joined, whole machines are not.
@@ -822,7 +822,7 @@ h100        1  nothing             0.0 %                                        
 
 left out       1 of 5 devices: the winner is on ranks 0 to 3
 equal shares   no plan that gives every device the same is possible and fits
-               5 devices do not divide the batch of 24: equal shares are of fewer devices, or of parts of the model
+               the batch of 24 is not divisible by 5 devices: dp=5 has no equal shares
 without waits  1.782 ms, if no device ever waited for another one: the winner takes 2.22 times that
 one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
 ## Tensor ranks by place leave no data ranks.
@@ -989,9 +989,9 @@ winner         dp=8 tp=1 pp=1 dp.shares=auto
 auto resolved  dp=8 tp=1 pp=1 dp.shares=2/2/1x6
                computes 41.2 % of the time, communicates 28.0 %, idles 30.8 %; MFU 9.0 %; needs 3.49 GiB on the fullest device
 one device     0.63x the time, 203.2 ms: --devices 1 --strategy 'dp=1 tp=1 pp=1'
+one node       0.18x the time, 59.48 ms: --devices 4 --strategy 'dp=2 tp=2 pp=1'
 certificate    2 plans: 1 fit, 0 too large, 0 too slow, 1 impossible, 0 equal to another;
                1 simulated, 0 ruled out by bounds on memory, 0 on time
-               on ranks: all, 0 to 3, 4 to 7
 --
 impossible     1 such as dp=8 tp=1 pp=1 dp.shares=whale:
                dp.shares=whale: data rank 4 gets none of the 10 samples of a microbatch; by speed it has 0.23
