@@ -9,7 +9,7 @@
 u32 policy_batchnorm(const batchnorm_stats *has, const strategy *s) {
   const i64 dp =
       MAX(strategy_data_ranks(s), 1); // replicas of different numbers: policy/replicas.c refuses or sync
-  i64 parts = dp * s->mb.n, groups = choice_is(CHOICE_bn, s->bn, "sync") ? s->mb.n : parts;
+  const i64 groups = choice_is(CHOICE_bn, s->bn, "sync") ? s->mb.n : dp * s->mb.n;
   if (has->groups != 1) return 0; // the model has none, or its own groups stay
-  return groups > 1 && has->samples % parts == 0 ? (u32)groups : 0; // else policy_batch refuses
+  return groups > 1 && has->samples % groups == 0 ? (u32)groups : 0; // else policy_batch refuses
 }
