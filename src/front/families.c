@@ -242,7 +242,7 @@ static bool override(ctx *c, front_row *r, const char *name, const char *text) {
     while (k < COUNT_OF(keys) && !(strlen(keys[k].key) == n && memcmp(keys[k].key, s, n) == 0)) k++;
     bool unused = k < COUNT_OF(keys) && *keys[k].to == 0;
     if (k == COUNT_OF(keys) || unused || v < 1 || (*end && *end != ',')) {
-      diag(c, E_MODEL, (loc){0}, "`%s`: cannot use `%s`", name, s);
+      diag(c, E_MODEL, (loc){0}, "`%s`: cannot use `%.*s`", name, (int)strcspn(s, ","), s);
       if (unused) diag_note(c, (loc){0}, "models of kind %s have no %s", r->kind, keys[k].key);
       strbuf names = {.a = ctx_arena(c)};
       for (u32 i = 0; i < COUNT_OF(keys); i++)

@@ -460,3 +460,43 @@ bool strategy_tries_cuts(const strategy *s) {
   return choice_is(CHOICE_layers, s->layers, "auto") && s->pp.n > 1 && s->v.n == 1 && !s->places.nparts &&
          !s->tp_stages.nparts && !s->replicas.nparts;
 }
+
+// ---- in messages ----------------------------------------------------------------------------------------
+const char *choice_takes(arena *a, choice_id id) {
+  const choice_row *r = choice_get(id);
+  strbuf b = {.a = a};
+  if (r->kind == CK_COUNT && r->most == CHOICE_MOST)
+    sb_fmt(&b, "an integer, %u or more", choice_least(id));
+  else if (r->kind == CK_COUNT)
+    sb_fmt(&b, "an integer, %u to %u", r->least, r->most);
+  u32 n = r->kind == CK_COUNT ? 0 : choice_words(id);
+  for (u32 i = 0; i < n; i++)
+    sb_fmt(&b, "%s%s",
+           !i                                                      ? ""
+           : i + 1 == n && r->kind != CK_SET && r->kind != CK_LIST ? " or "
+                                                                   : ", ",
+           choice_word(id, i));
+  if (r->suffix) sb_fmt(&b, ", or a file whose name ends in %s", r->suffix);
+  if (r->kind == CK_SET) sb_put(&b, n > 1 ? ", with + between them, or none" : " or none");
+  if (r->kind == CK_LIST)
+    sb_fmt(&b, ", or integers from %d such as %s", id != CHOICE_layers,
+           id == CHOICE_layers      ? "10/12/12/6"
+           : id == CHOICE_places    ? "2/1"
+           : id == CHOICE_tp_stages ? "8/4"
+                                    : "3/1");
+  if (r->kind == CK_GRIDS) sb_put(&b, ", or stages x tensor ranks of two replicas or more, such as 2x2+1x2");
+  return sb_str(&b);
+}
+
+const char *choice_near(arena *a, choice_id id, const char *text, size_t n) {
+  strbuf b = {.a = a};
+  near_name near = near_to(text, n);
+  const char *dash = n ? memchr(text, '-', n) : NULL;
+  const u32 words = choice_get(id)->kind == CK_COUNT ? 0 : choice_words(id);
+  for (u32 i = 0; i < words; i++) near_try(&near, choice_word(id, i));
+  if (near.name) sb_put(&b, near.name);
+  for (u32 i = 0; i < words && dash && !near.name; i++)
+    if (!strncmp(choice_word(id, i), text, (size_t)(dash - text) + 1))
+      sb_fmt(&b, "%s%s", b.n ? " or " : "", choice_word(id, i));
+  return sb_str(&b);
+}

@@ -80,33 +80,6 @@ static bool unknown(const reader *r, const char *text, size_t n) {
 }
 
 // ---- values -------------------------------------------------------------------------------------------
-// What the row takes: "1 to 3", "gpipe or 1f1b".
-static const char *values_of(arena *a, choice_id id) {
-  const choice_row *r = choice_get(id);
-  strbuf b = {.a = a};
-  if (r->kind == CK_COUNT && r->most == CHOICE_MOST)
-    sb_fmt(&b, "an integer, %u or more", choice_least(id));
-  else if (r->kind == CK_COUNT)
-    sb_fmt(&b, "an integer, %u to %u", r->least, r->most);
-  u32 n = r->kind == CK_COUNT ? 0 : choice_words(id);
-  for (u32 i = 0; i < n; i++)
-    sb_fmt(&b, "%s%s",
-           !i                                                      ? ""
-           : i + 1 == n && r->kind != CK_SET && r->kind != CK_LIST ? " or "
-                                                                   : ", ",
-           choice_word(id, i));
-  if (r->suffix) sb_fmt(&b, ", or a file whose name ends in %s", r->suffix);
-  if (r->kind == CK_SET) sb_put(&b, n > 1 ? ", with + between them, or none" : " or none");
-  if (r->kind == CK_LIST)
-    sb_fmt(&b, ", or integers from %d such as %s", id != CHOICE_layers,
-           id == CHOICE_layers      ? "10/12/12/6"
-           : id == CHOICE_places    ? "2/1"
-           : id == CHOICE_tp_stages ? "8/4"
-                                    : "3/1");
-  if (r->kind == CK_GRIDS) sb_put(&b, ", or stages x tensor ranks of two replicas or more, such as 2x2+1x2");
-  return sb_str(&b);
-}
-
 // Is the text a number that the row's range does not have?
 static bool out_of_range(choice_id id, const char *text, size_t n) {
   bool digits = n > 0 && choice_get(id)->kind == CK_COUNT;
@@ -114,23 +87,9 @@ static bool out_of_range(choice_id id, const char *text, size_t n) {
   return digits;
 }
 
-// The word that is most like this one, or all that begin as it does up to a dash; "": there are none.
-static const char *near_words(arena *a, choice_id id, const char *text, size_t n) {
-  strbuf b = {.a = a};
-  near_name near = near_to(text, n);
-  const char *dash = n ? memchr(text, '-', n) : NULL;
-  const u32 words = choice_get(id)->kind == CK_COUNT ? 0 : choice_words(id);
-  for (u32 i = 0; i < words; i++) near_try(&near, choice_word(id, i));
-  if (near.name) sb_put(&b, near.name);
-  for (u32 i = 0; i < words && dash && !near.name; i++)
-    if (!strncmp(choice_word(id, i), text, (size_t)(dash - text) + 1))
-      sb_fmt(&b, "%s%s", b.n ? " or " : "", choice_word(id, i));
-  return sb_str(&b);
-}
-
 static bool bad_value(const reader *r, choice_id id, const char *text, size_t n) {
   const choice_row *row = choice_get(id);
-  const char *takes = values_of(r->a, id);
+  const char *takes = choice_takes(r->a, id);
   u32 digits;
   const char *above = choice_part_above(id, text, n, &digits);
   if (!n)
@@ -145,7 +104,7 @@ static bool bad_value(const reader *r, choice_id id, const char *text, size_t n)
          CHOICE_MOST);
   else
     diag(r->c, E_STRATEGY, at(r, text), "%s: unknown value '%.*s'", row->name, (int)n, text);
-  const char *near = near_words(r->a, id, text, n);
+  const char *near = choice_near(r->a, id, text, n);
   if (*near)
     diag_hint(r->c, "did you mean %s=%s? It takes %s", row->name, near, takes);
   else
@@ -175,7 +134,23 @@ static bool add(const reader *r, choice_id id, const char *text, size_t n, choic
   return true;
 }
 
-// "1,2,4" or "*".
+// All words that are not there yet, where a file stands beside them.
+static bool all_words(const reader *r, choice_id id, const char *text) {
+  const choice_set *s = &r->set->of[id];
+  if (!choice_get(id)->suffix) {
+    diag(r->c, E_STRATEGY, at(r, text), "%s: '*' stands for all values, and goes with no others",
+         choice_get(id)->name);
+    return false;
+  }
+  for (u32 w = 0; w < choice_all(id); w++) {
+    u32 k = 0;
+    while (k < s->n && !choice_same(s->v[k], (choice_value){.n = w})) k++;
+    if (k == s->n && !add(r, id, text, 1, (choice_value){.n = w})) return false;
+  }
+  return true;
+}
+
+// "1,2,4" or "*"; of words that may be files "*,my.csv" as well.
 static bool values(const reader *r, choice_id id, const char *text, size_t n) {
   choice_set *s = &r->set->of[id];
   if (is(text, n, "*")) return s->all = true;
@@ -183,6 +158,11 @@ static bool values(const reader *r, choice_id id, const char *text, size_t n) {
     size_t len = 0;
     choice_value x;
     while (text + len < end && text[len] != ',') len++;
+    if (is(text, len, "*")) {
+      if (!all_words(r, id, text)) return false;
+      text += len + 1;
+      continue;
+    }
     if (!choice_read(id, r->a, text, len, &x) || (id == CHOICE_mbs && !x.n))
       return bad_value(r, id, text, len);
     if (!add(r, id, text, len, x)) return false;
@@ -198,7 +178,7 @@ static bool alone(const reader *r, choice_id id, const char *text, size_t n) {
   const u32 dflt = choice_default(id).n, all = (1u << choice_words(id)) - 1;
   if (row->kind == CK_SET) return add(r, id, text, n, (choice_value){.n = dflt ? dflt : all});
   diag(r->c, E_STRATEGY, at(r, text), "%s: a value is missing", row->name);
-  diag_hint(r->c, "%s takes %s", row->name, values_of(r->a, id));
+  diag_hint(r->c, "%s takes %s", row->name, choice_takes(r->a, id));
   return false;
 }
 

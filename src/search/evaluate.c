@@ -504,9 +504,12 @@ static bool simulate_whole(const search *s, worker *w, arena *a, const plan *pn,
 
 // What stages on one place share goes with the last task that uses it. By rows that is a task of the last
 // microbatch; in a file with several stages on a place it may be any, so those are simulated whole.
+// Where senders wait, what goes to stages on all places is held for longer than their tasks know.
 static bool by_stages(const search *s, const search_point *p) {
   const strategy of = search_strategy(p);
-  return s->o->bytes == SIM_BYTES_HEDDLE && !(of.schedule.path && of.v.n > 1);
+  const bool waits = choice_is(CHOICE_buffers, of.buffers, "rendezvous");
+  return s->o->bytes == SIM_BYTES_HEDDLE && !(of.schedule.path && of.v.n > 1) &&
+         !(waits && policy_is_interlaced(&of));
 }
 
 // How long the busiest rank works at least under a plan that is not known by its stages. Where only its sums beside the last

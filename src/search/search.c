@@ -665,6 +665,19 @@ static search_host host_of(const machine *m) {
   return !machine_has_host(m) ? HOST_NONE : updates ? HOST_UPDATES : HOST_HOLDS;
 }
 
+// A limit that was said is taken as it is.
+static void say_above(ctx *c, arena *a, const search *s) {
+  const device_kind *most = NULL;
+  for (u32 k = s->within.first; k < s->within.first + s->within.n; k++) {
+    const device_kind *d = machine_kind_of(s->m, k);
+    if (!most || d->mem_bytes > most->mem_bytes) most = d;
+  }
+  if (s->o->plain || !most || s->o->memory_bytes <= most->mem_bytes) return;
+  diag(c, W_LIMIT, (loc){0}, "a memory limit of %s is more than the %s of %s",
+       text_bytes_beside(a, s->o->memory_bytes, most->mem_bytes), text_bytes(a, (double)most->mem_bytes),
+       sym_str(c, most->name));
+}
+
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,
                 const search_opts *o, search_result *r) {
   *r = (search_result){.batch = o->batch, .host = host_of(m)};
@@ -689,6 +702,7 @@ bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_
   }
   s.limit = r->memory_bytes = o->memory_bytes ? o->memory_bytes : usable;
   r->memory_least = o->memory_bytes ? o->memory_bytes : least;
+  say_above(c, a, &s);
   bool ok = setup(&s, &s.w[0]);
   if (ok)
     run(&s, threads), find_even(&s, threads);

@@ -129,12 +129,14 @@ static work *work_of(works *x, const strategy *of, u32 kind, bool split, bool ad
   return *vec_push(x->a, &x->v) = v;
 }
 
-// The strategy with one stage, whose samples in a microbatch are the same.
+// The strategy with one stage, whose samples in a microbatch are the same. Of layers in parts, some that keep their input
+// alone are made again two at a time, from the first of a stage on: which these are depends on the stages.
 static strategy one_stage(const strategy *s, u32 dp, u32 mb, u32 zero) {
   strategy x = strategy_of_stages(s);
   x.schedule = choice_default(CHOICE_schedule), x.layers = choice_default(CHOICE_layers);
   x.pp.n = x.v.n = 1, x.skip = choice_default(CHOICE_skip);
   x.dp.n = dp, x.mb.n = mb, x.zero.n = zero, x.sync = choice_default(CHOICE_sync);
+  if (x.coshard.n > 1) x.recompute = choice_default(CHOICE_recompute);
   return x;
 }
 
@@ -643,16 +645,21 @@ static u32 row_form(const strategy *s) {
   return policy_splits_backward(s, false) + 2 * beside + 4 * placement;
 }
 
-// Of devices of several kinds `auto` may have asked for the order.
+// Which layers a stage has where `auto` cuts them depends on the order and on sends; so may what else it stands for on
+// devices of several kinds.
+static bool has_own_cuts(const works *x, const strategy *s) {
+  return x->mixed || choice_is(CHOICE_layers, s->layers, "auto");
+}
+
 bool work_alike(const works *x, const search_point *p, const search_point *q) {
-  if (p == q || x->mixed) return p == q;
   const strategy s = search_strategy(p), t = search_strategy(q);
+  if (p == q || has_own_cuts(x, &s)) return p == q;
   return row_form(&s) == row_form(&t) && strategy_same_but(&s, &t, CHOICES_OF_LINE);
 }
 
 u64 work_key(const works *x, const search_point *p) {
-  if (x->mixed) return p->plan;
   const strategy s = search_strategy(p);
+  if (has_own_cuts(x, &s)) return p->plan;
   return hash_u64(strategy_hash_but(&s, CHOICES_OF_LINE), row_form(&s));
 }
 
