@@ -193,9 +193,8 @@ static const char *times_text(arena *a, const search_why *w) {
   return text_of(a, cell_x(CELL_TIMES, (double)w->asked.r.period_ps / (double)w->winner.r.period_ps));
 }
 
-// The search did not look at it: what it must be told.
-// Which of its values no plan that was searched has; all that it has but the degrees, if each of them is in
-// one.
+// A plan that the search did not look at: says which of its values no plan that was searched has, or if each is in some plan,
+// all that it has but the degrees.
 static void put_beyond(report *r, arena *a, const search_why *w, const search_result *s) {
   const strategy *asked = &w->asked.s, dflt = strategy_default();
   strbuf b = {.a = a};

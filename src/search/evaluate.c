@@ -373,7 +373,7 @@ static plan_graph copy_graph(arena *a, const plan_graph *g) {
   return x;
 }
 
-// Of an order that neither the schedule's name and shape nor its file say: that of replicas of different make-up.
+// What made the order, and the order itself where the plan has it written out: of replicas of different make-up.
 static u64 order_key(const plan *pn) {
   u64 h = pn->made.key;
   for (u32 q = 0; pn->seqs && q < pn->nseqs; q++)

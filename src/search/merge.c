@@ -91,7 +91,7 @@ static void put_together(arena *a, const search_part *const *part, search_result
   r->family = NEWN(a, search_family, r->nfamilies + 1);
   if (r->nfamilies) memcpy(r->family, part[0]->r.family, r->nfamilies * sizeof *r->family);
   r->npoints = r->dealt = r->refit = r->count[SEARCH_BOUND_TIME] = 0;
-  r->one_device = r->one_node = (search_fewer){0};
+  r->one_device = r->one_node = (search_fewer){0}; // of whichever part has them
   for (u32 i = 0; i < parts; i++) n += part[i]->r.npoints;
   r->point = NEWN(a, search_point, n + 1);
   for (u32 i = 0; i < parts; i++) {
@@ -101,7 +101,7 @@ static void put_together(arena *a, const search_part *const *part, search_result
     r->dealt += x->dealt;
     r->refit += x->refit;
     r->count[SEARCH_BOUND_TIME] += x->count[SEARCH_BOUND_TIME];
-    if (x->one_device.time_ps) r->one_device = x->one_device; // one part has them
+    if (x->one_device.time_ps) r->one_device = x->one_device;
     if (x->one_node.time_ps) r->one_node = x->one_node;
     r->bound_failed |= x->bound_failed;
     if (i && !families_add(r, x)) r->nfamilies = 0;             // no search writes such parts

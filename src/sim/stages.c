@@ -221,7 +221,6 @@ i64 *digest_matrix(digest *d, u32 n0, u32 n1, const ports *in, const ports *out)
   return a;
 }
 
-// The input of an earlier task of the stage that the slot is, from the first value on; ~0: of none.
 // Of a value that comes to the stage: its class, and at which input of the task; ~0: sends occupy the compute stream. False:
 // none such comes.
 static bool input_of(const digest *d, u32 stage, bool back, u32 slot, u32 *cls, u32 *input) {
