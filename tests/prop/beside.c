@@ -3,7 +3,7 @@
 // bounds, in parts, and of every plan. SEARCHES=n makes more, SEED=n one.
 #include "mixed.h"
 
-enum { SEARCHES = 140, WIDE = 40, AGAIN = 6 };
+enum { SEARCHES = 140, WIDE = 40, SLOW = 30, AGAIN = 6 };
 
 static const struct {
   const char *spec;
@@ -218,4 +218,46 @@ TEST(the_best_does_not_depend_on_bounds_and_parts) {
   for (u64 seed = 1; !one && seed <= most; seed++) search(seed, true);
   printf("  %u searches with bounds, %u of several waves\n", with_bounds, of_waves);
   if (!one && test_all_cases()) CHECK(with_bounds >= WIDE / 2 && of_waves >= WIDE / 2);
+}
+
+// Layers by time on links so slow that schedules want other cuts.
+static void slow_links(u64 seed) {
+  static const char *const specs[] = {"bert-base:layers=8,hidden=128,heads=4,vocab=96",
+                                      "vit-base:layers=4,hidden=64,heads=4",
+                                      "gpt2:layers=6,hidden=96,heads=4,vocab=96"};
+  u64 rng = hash_u64(seed, 78);
+  ctx *c = ctx_new();
+  arena *a = ctx_arena(c);
+  const char *which = arena_printf(a, "seed %llu on slow links", (unsigned long long)seed);
+  const u32 pp = 2 + pick(&rng, 2), mb = 4 << pick(&rng, 2), batch = mb * (2 + pick(&rng, 3));
+  const front_opts f = {.batch = batch, .seq = 64 << pick(&rng, 3), .loss = true};
+  prog *src = front_load(c, specs[pick(&rng, COUNT_OF(specs))], &f);
+  if (src && !pass_loss(src)) diag_clear(c); // it has one
+  const char *on =
+      arena_printf(a, "%ux1 %s ib=%uMb/s", pp, pick(&rng, 2) ? "t4" : "v100", 200u << pick(&rng, 5));
+  search_opts o = {.train = true,
+                   .batch = batch,
+                   .optim = optim_default(OPTIM_ADAM),
+                   .ranks = pp,
+                   .only = true,
+                   .no_bounds = true,
+                   .threads = 1,
+                   .memory_bytes = -1};
+  const char *line =
+      arena_printf(a, "dp=1 tp=1 pp=%u mb=%u v=1,2 schedule=* recompute=none,full layers=cost,auto", pp, mb);
+  search_result r;
+  REQUIRE(src && strategy_parse(c, a, line, &o.space));
+  const machine *m = machine_load(c, a, on);
+  const bool ok = m && search_run(c, a, src, m, &costs, &o, &r);
+  CHECK_MSG(ok && !r.bound_failed, "%s: %s", which, diag_render(c, a));
+  if (ok) bounded(c, a, src, m, o, &r, which);
+  prog_free(src);
+  ctx_free(c);
+}
+
+TEST(the_best_of_layers_by_time_does_not_depend_on_bounds) {
+  const char *one = getenv("SEED"), *n = getenv("SEARCHES");
+  const u32 most = n ? (u32)atoi(n) : test_cases(SLOW);
+  if (one) slow_links(strtoull(one, NULL, 0));
+  for (u64 seed = 1; !one && seed <= most; seed++) slow_links(seed);
 }
