@@ -66,11 +66,11 @@ static bool bad_column(const csv_text *x, csv_cell cell, bool again, const char 
 }
 
 bool csv_header(csv_text *x, const char *const *name, u32 n, u32 must, const char *all, u32 *at, bool *has) {
-  csv_cell cell[CSV_COLUMNS];
+  csv_cell cell[CSV_COLUMNS + 1]; // of one more than there are names, one is wrong
   assert(n <= CSV_COLUMNS);
-  x->ncells = split(x, n, cell);
+  x->ncells = split(x, n + 1, cell);
   for (u32 k = 0; k < n; k++) has[k] = false;
-  for (u32 i = 0; i < MIN(x->ncells, n); i++) {
+  for (u32 i = 0; i < MIN(x->ncells, n + 1); i++) {
     u32 k = 0;
     while (k < n && !(cell[i].n == strlen(name[k]) && !memcmp(cell[i].s, name[k], cell[i].n))) k++;
     if (k == n || has[k]) return bad_column(x, cell[i], k < n, name, n, all, has);

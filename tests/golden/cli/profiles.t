@@ -201,3 +201,18 @@ error bar      unknown: no measured spread for 100.0 % of the step
 $ printf 'layer,device,samples,tensor,forward_us,backward_us,update_us\nfirst,v100,1,1,10,20,5\nlayerr,v100,1,1,100,200,10\nlast,v100,1,1,10,20,5\n' > wrong.csv; heddle plan gpt2 --batch 8 --train --machine "1x2 v100" --profiles wrong.csv
 error[E0117]: wrong.csv:3 has times of 'layerr', which the model has not; did you mean 'layer'?
 [1]
+## All columns, and one of them again.
+$ printf 'layer,device,samples,tensor,forward_us,backward_us,update_us,layer\nfirst,v100,1,1,1,1,1,first\n' >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
+error[E0117]: repeated column 'layer'
+  --> x:1:62
+   1 | layer,device,samples,tensor,forward_us,backward_us,update_us,layer
+     |                                                              ^
+  hint: the first line names the columns: layer,device,samples,tensor,forward_us[,backward_us][,update_us]
+[1]
+$ printf 'layer,device,samples,tensor,forward_us,backward_us,update_us,layer,more\nfirst,v100,1,1,1,1,1,first,1\n' >x; heddle sim gpt2 --machine '1x4 v100' --strategy dp=1 --profiles x
+error[E0117]: repeated column 'layer'
+  --> x:1:62
+   1 | layer,device,samples,tensor,forward_us,backward_us,update_us,layer,more
+     |                                                              ^
+  hint: the first line names the columns: layer,device,samples,tensor,forward_us[,backward_us][,update_us]
+[1]

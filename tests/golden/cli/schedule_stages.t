@@ -460,3 +460,11 @@ error[E0801]: il.out is a file, but its name does not end in .csv
   hint: rename it so
 [2]
 $ heddle schedule gpipe --pp 2 --mb 2 >gpipe; heddle schedule gpipe --pp 2 --mb 2 | cmp - gpipe
+## All columns, and one of them again.
+$ printf 'stage,forward_us,input_us,weight_us,memory,place,places,after,send_us,no_gradient,stage\n0,1,1,1,1,0,0,,1,,0\n' >all.csv; heddle schedule --stages all.csv --mb 4
+error[E0118]: repeated column 'stage'
+  --> all.csv:1:83
+   1 | stage,forward_us,input_us,weight_us,memory,place,places,after,send_us,no_gradient,stage
+     |                                                                                   ^
+  hint: the first line names the columns: stage,forward_us,input_us,weight_us,memory[,place][,after][,send_us][,no_gradient]
+[1]
