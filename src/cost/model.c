@@ -120,39 +120,53 @@ static const type_info *site_value(const site *s, u32 j, u32 nopd) {
   return j < nopd ? site_operand(s, j) : site_result(s, j - nopd);
 }
 
-// As group_likes; until the next subgroups are looked for.
-static const u32 *alike(cost_model *k, const site *s, const u8 *axes, u32 naxes) {
-  vec_reserve(k->a, &k->ranks, group_get(s->p->sp, s->g)->nranks + 1);
-  group_likes(s->p->sp, s->g, axes, naxes, k->ranks.v);
-  return k->ranks.v;
+// Is a value first..end of the instruction in uneven pieces?
+static bool uneven_values(const site *s, u32 first, u32 end) {
+  const u32 nopd = instr_nopd(s->f, s->i);
+  for (u32 j = first; j < end; j++) {
+    const type_info *t = site_value(s, j, nopd);
+    if (!t->tuple && !layout_is_even(s->p->sp, t->lay)) return true;
+  }
+  return false;
 }
 
-// Is a value first..end of the instruction in uneven pieces? axes: NULL, or those on which members differ,
-// naxes of them.
-static bool uneven_values(const site *s, u32 first, u32 end, u8 *axes, u32 *naxes) {
+// Of each member, one not behind it whose pieces of the values first..end have the same extents; until the next
+// subgroups are looked for. NULL: all are alike.
+static const u32 *alike(cost_model *k, const site *s, u32 first, u32 end) {
+  const space *sp = s->p->sp;
   const u32 nopd = instr_nopd(s->f, s->i);
-  bool any = false;
-  for (u32 j = first; j < end && !(any && !axes); j++) {
+  u8 axes[MESH_AXES];
+  const u32 *same[MESH_AXES];
+  u32 naxes = 0;
+  for (u32 j = first; j < end; j++) {
     const type_info *t = site_value(s, j, nopd);
-    if (t->tuple || layout_is_even(s->p->sp, t->lay)) continue;
-    any = true;
-    if (axes) *naxes = layout_uneven_axes(s->p->sp, t->lay, s->g, axes, *naxes);
+    if (!t->tuple) naxes = layout_uneven_axes(sp, t->lay, s->g, axes, naxes);
   }
-  return any;
+  if (!naxes) return NULL;
+  vec_reserve(k->a, &k->ranks, group_get(sp, s->g)->nranks);
+  const arena_mark_t mark = arena_mark(k->a);
+  for (u32 i = 0; i < naxes; i++) {
+    u32 *own = ZNEWN(k->a, u32, axis_size(sp, axes[i]));
+    for (u32 j = first; j < end; j++) {
+      const type_info *t = site_value(s, j, nopd);
+      if (!t->tuple) layout_same_sizes(sp, t->lay, axes[i], own);
+    }
+    same[i] = own;
+  }
+  group_likes(sp, s->g, axes, naxes, same, k->ranks.v);
+  arena_release(k->a, mark);
+  return k->ranks.v;
 }
 
 static u32 compute_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
   const u16 kind = group_kind(k, s->g, s->i->where);
   const group_info *gi = group_get(s->p->sp, s->g);
-  u8 axes[MESH_AXES];
-  u32 naxes = 0;
   coords c;
   cost_info cost;
   if (!kind) return 0;
-  if (uneven) uneven_values(s, 0, instr_nopd(s->f, s->i) + s->i->nres, axes, &naxes);
-  const u32 n = naxes || kind == KINDS_MIXED ? gi->nranks : 1, nkinds = k->m->nkinds;
-  const u32 *like = naxes ? alike(k, s, axes, naxes) : NULL;
-  // Alike are members of one kind that differ in no uneven axis. first[like * nkinds + kind]: that member, from 1
+  const u32 *like = uneven ? alike(k, s, 0, instr_nopd(s->f, s->i) + s->i->nres) : NULL;
+  const u32 n = like || kind == KINDS_MIXED ? gi->nranks : 1, nkinds = k->m->nkinds;
+  // Members of one kind that are alike cost the same. first[like * nkinds + kind]: that member, from 1
   vec_reserve(k->a, &k->first, (like ? n : 1) * nkinds);
   u32 *first = k->first.v;
   memset(first, 0, sizeof *first * (like ? n : 1) * nkinds);
@@ -189,21 +203,20 @@ static bool subgroup_bytes(cost_model *k, const site *s, const seen_subgroups *s
                            i64 *ps) {
   const u32 nopd = instr_nopd(s->f, s->i), nval = nopd + s->i->nres;
   const bool both = s->i->op == OP_halo_exchange, results = counts_results(s->i->op);
-  u8 axes[MESH_AXES];
-  u32 naxes = 0;
+  const u32 begin = results && !both ? nopd : 0, end = results || both ? nval : nopd;
   coords c;
-  if (uneven)
-    uneven = uneven_values(s, results && !both ? nopd : 0, results || both ? nval : nopd, axes, &naxes);
+  uneven = uneven && uneven_values(s, begin, end);
   vec_reserve(k->a, &k->bytes, subgroups->nsub);
   memset(k->bytes.v, 0, sizeof *k->bytes.v * subgroups->nsub);
-  const u32 *like = uneven ? alike(k, s, axes, naxes) : NULL;
+  const u32 *like = uneven ? alike(k, s, begin, end) : NULL;
   const bool few = s->i->op == OP_exchange; // members of one subgroup differ in what they have already
   const u32 first = few && !uneven ? sub_of_member(k, subgroups, 0) : 0;
   for (u32 m = 0; m < (uneven || few ? group_get(s->p->sp, s->g)->nranks : 1); m++) {
     if (few && !uneven && sub_of_member(k, subgroups, m) != first) continue;
-    ps[m] = few                   ? exchanged_bytes(s, m, subgroups->size)
-            : like && like[m] < m ? ps[like[m]]
-                                  : comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subgroups->size);
+    const u32 same = like ? like[m] : 0;
+    ps[m] = few        ? exchanged_bytes(s, m, subgroups->size)
+            : same < m ? ps[same]
+                       : comm_bytes(s, coords_at(s, s->g, m, uneven, &c), subgroups->size);
     i64 *most = &k->bytes.v[sub_of_member(k, subgroups, m)];
     *most = MAX(*most, ps[m]);
   }
@@ -299,9 +312,7 @@ static u32 copy_costs(cost_model *k, const site *s, bool uneven, i64 *ps) {
   return fold(ps, gi->nranks);
 }
 
-static bool is_uneven(const site *s) {
-  return uneven_values(s, 0, instr_nopd(s->f, s->i) + s->i->nres, NULL, NULL);
-}
+static bool is_uneven(const site *s) { return uneven_values(s, 0, instr_nopd(s->f, s->i) + s->i->nres); }
 
 static u32 uncached(cost_model *k, const site *s, bool uneven, i64 *ps) {
   if (s->i->flags & INSTR_HOST) return host_costs(k, s, uneven, ps);

@@ -195,6 +195,22 @@ static i64 piece_length(const pieces_info *t, u32 piece) {
   return n;
 }
 
+// Pieces are compared with the first of at most so many sizes, so that pieces of many are not all compared.
+enum { SIZES = 16 };
+
+static const u32 *like_pieces(arena *a, const pieces_info *t) {
+  u32 *like = NEWN(a, u32, t->npieces), first[SIZES], n = 0;
+  i64 size[SIZES];
+  for (u32 k = 0; k < t->npieces; k++) {
+    const i64 own = piece_length(t, k);
+    u32 i = 0;
+    while (i < n && size[i] != own) i++;
+    if (i == n && n < SIZES) size[n] = own, first[n++] = k;
+    like[k] = i < n ? first[i] : k;
+  }
+  return like;
+}
+
 pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 extent) {
   pieces_info t = {.npieces = npieces, .begin = begin, .bound = bound, .extent = extent};
   size_t begin_bytes = (npieces + 1) * sizeof *begin, bound_bytes = 2 * begin[npieces] * sizeof *bound;
@@ -223,6 +239,7 @@ pieces pieces_of(space *s, u32 npieces, const u32 *begin, const i64 *bound, i64 
   t.covers = first_missing(s->a, &t) == extent;
   t.begin = arena_dup(s->a, begin, begin_bytes);
   t.bound = arena_dup(s->a, bound, bound_bytes);
+  t.like = like_pieces(s->a, &t);
   *vec_push(s->a, &s->tables) = t;
   hmap_add(s->a, &s->table_map, h, s->tables.n - 1);
   return (pieces){s->tables.n - 1};
@@ -503,6 +520,25 @@ u32 layout_uneven_axes(const space *s, layout l, group g, u8 *axes, u32 n) {
       if (k == n) axes[n++] = axis;
     }
   return n;
+}
+
+void layout_same_sizes(const space *s, layout l, u8 axis, u32 *same) {
+  const layout_info *x = layout_get(s, l);
+  const u32 n = s->axis[axis].size;
+  for (u32 i = 0; i < x->nsplit; i++) {
+    if (!x->split[i].table) continue;
+    const u32 *like = x->split[i].axis == axis ? s->tables.v[x->split[i].table].like : NULL;
+    bool cut_twice = false, on_axis = like;
+    for (u32 j = 0; j < x->nsplit; j++) {
+      if (j == i || x->split[j].dim != x->split[i].dim) continue;
+      cut_twice = true, on_axis = on_axis || x->split[j].axis == axis;
+    }
+    if (!on_axis) continue;
+    for (u32 k = n; k-- > 0;) { // with two cuts extents depend on both coordinates
+      const u32 at = cut_twice ? k : MAX(same[k], like[k]);
+      same[k] = at == k || (same[at] == same[k] && like[at] == like[k]) ? at : k;
+    }
+  }
 }
 
 i64 layout_local_elems(const space *s, layout l, u32 nd, const i64 *dims) {

@@ -497,15 +497,17 @@ u32 group_lead(const space *s, group g, u32 member, const u8 *axes, u32 naxes) {
   return lead;
 }
 
-void group_likes(const space *s, group g, const u8 *axes, u32 naxes, u32 *like) {
+void group_likes(const space *s, group g, const u8 *axes, u32 naxes, const u32 *const *same, u32 *like) {
   const struct group_dims *d = &s->group_dims.v[g.i];
   u32 n = 1;
   like[0] = 0;
   for (u32 i = s->groups.v[g.i].naxes; i-- > 0; n *= d->size[i]) { // as in group_offsets
     u32 k = 0;
     while (k < naxes && axes[k] != s->groups.v[g.i].axis[i].axis) k++;
-    const u32 step = k < naxes ? n : 0;
-    for (u32 j = n; j < n * d->size[i]; j++) like[j] = like[j - n] + step;
+    for (u32 c = 1; c < d->size[i]; c++) {
+      const u32 base = k == naxes ? 0 : same ? same[k][c] * n : c * n;
+      for (u32 j = 0; j < n; j++) like[c * n + j] = base + like[j];
+    }
   }
 }
 

@@ -80,7 +80,7 @@ static void split_by_uneven(splitter *x) {
     const members *pl = x->s->members.v[r->g.i];
     const u64 name = hash_u64(k, 5);
     u32 *like = NEWN(x->s->tmp, u32, pl->n);
-    group_likes(x->s->p->sp, r->g, r->axes, r->naxes, like);
+    group_likes(x->s->p->sp, r->g, r->axes, r->naxes, NULL, like);
     for (u32 j = 0; j < pl->n; j++) {
       u64 *sig = &x->sig[pl->rank[j]];
       *sig = hash_step(*sig ^ name, r->sig[like[j]]);

@@ -471,7 +471,7 @@ TEST(layout_uneven_axes) {
       REQUIRE(l.i || !i);
       u32 n = layout_uneven_axes(t.s, l, g, axes, 0);
       CHECK_EQ_I64(layout_uneven_axes(t.s, l, g, axes, n), n); // each once
-      group_likes(t.s, g, axes, n, like);
+      group_likes(t.s, g, axes, n, NULL, like);
       for (u32 k = 0; k < group_get(t.s, g)->nranks; k++) {
         coords c;
         CHECK(like[k] <= k && like[like[k]] == like[k]);
@@ -485,6 +485,52 @@ TEST(layout_uneven_axes) {
       }
       CHECK_EQ_I64(kinds, q ? row[i].part : row[i].all);
     }
+  close_space();
+}
+
+// Members that differ only in coordinates of pieces of one size are told apart no more, of one layout or two.
+TEST(layout_same_sizes) {
+  open_space();
+  u8 x[] = {axis("dp", 6), axis("tp", 4)};
+  mesh m = mesh_add(t.s, sym_of(t.c, "m"), x, 2, 0, NULL);
+  group all = group_all(t.s, m);
+  static const struct {
+    const char *text[2];
+    u32 kinds;
+  } row[] = {{{"[24]", "[24]"}, 1},
+             {{"[32{dp:0-6|6-12|12-17|17-22|22-27|27-32}]", "[24{tp}]"}, 2},
+             {{"[32{dp:0-6|6-11|11-17|17-22|22-27|27-32}]", "[24]"}, 2},
+             {{"[32{dp:0-6|6-12|12-17|17-22|22-27|27-32}]", "[34{dp:0-6|6-12|12-18|18-24|24-29|29-34}]"}, 3},
+             {{"[32{dp:0-6|6-12|12-17|17-22|22-27|27-32}]", "[32{dp:0-1|1-4|4-10|10-16|16-26|26-32}]"}, 4},
+             {{"[24{dp:0-5|5-7|7-24|-|-|-}]", "[6{tp:0-1|1-2|2-4|4-6}]"}, 8},
+             {{"[24{tp,dp:0-2+6-8|2-6+8-12|12-24|-|-|-}]", "[24]"}, 24}}; // two cuts of one dimension
+  for (u32 i = 0; i < COUNT_OF(row); i++) {
+    u32 nd[2], kinds = 0, like[24], same[2][6] = {{0}}, n = 0;
+    u8 axes[MESH_AXES];
+    i64 dims[2][DIMS_MAX], own[DIMS_MAX], first[DIMS_MAX];
+    layout l[2];
+    for (u32 q = 0; q < 2; q++) {
+      l[q] = parsed(row[i].text[q], &nd[q], dims[q]);
+      REQUIRE(l[q].i || !strchr(row[i].text[q], '{'));
+      n = layout_uneven_axes(t.s, l[q], all, axes, n);
+    }
+    for (u32 k = 0; k < n; k++)
+      for (u32 q = 0; q < 2; q++) layout_same_sizes(t.s, l[q], axes[k], same[k]);
+    group_likes(t.s, all, axes, n, (const u32 *const[]){same[0], same[1]}, like);
+    for (u32 k = 0; k < 24; k++) {
+      CHECK(like[k] <= k && like[like[k]] == like[k]);
+      kinds += like[k] == k;
+      for (u32 q = 0; q < 2; q++) {
+        coords c;
+        coords_of(t.s, all, k, NULL, &c);
+        layout_local_dims(t.s, l[q], nd[q], dims[q], &c, own);
+        coords_of(t.s, all, like[k], NULL, &c);
+        layout_local_dims(t.s, l[q], nd[q], dims[q], &c, first);
+        CHECK(memcmp(own, first, nd[q] * sizeof *own) == 0);
+      }
+    }
+    CHECK_EQ_I64(kinds, row[i].kinds);
+  }
   close_space();
 }
 
