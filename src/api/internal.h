@@ -160,7 +160,6 @@ heddle_plan *plan_read_text(heddle_program *p, const char *name, const char *tex
 heddle_tensors *tensors_of_parameters(heddle_program *p); // without elements
 heddle_tensors *
 tensors_open(heddle_program *p); // of its parameters, without elements. NULL and a diagnostic: too many
-heddle_tensors *tensors_random(heddle_program *p, u64 seed); // likewise
 u32 *program_next(const prog *p,
                   arena *a); // by parameter: the result that it is after a step, from 1; 0: it stays
 const char *checkpoint_newest(arena *a, const char *folder); // NULL: there is none

@@ -66,7 +66,7 @@ heddle_tensors *tensors_of_parameters(heddle_program *p) {
 
 heddle_tensors *tensors_open(heddle_program *p) { return fits(p->p) ? tensors_of_parameters(p) : NULL; }
 
-heddle_tensors *tensors_random(heddle_program *p, u64 seed) {
+static heddle_tensors *tensors_random(heddle_program *p, u64 seed) {
   heddle_tensors *t = tensors_open(p);
   if (!t || eval_random_as(p->p, p->uses, seed, t->x, t->n, t->o.a)) return t;
   object_drop(t);

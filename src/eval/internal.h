@@ -138,8 +138,6 @@ static inline bool eval_mine(const interp *m, group g, u32 member) {
   return !m->link || eval_rank_of(m, g, member) == m->link->rank;
 }
 bool eval_gone(interp *m, u32 rank, loc where); // false, with E_PEER
-bool eval_send(interp *m, u32 to, const buf *b, loc where);
-bool eval_receive(interp *m, u32 from, buf *b, loc where); // as many bytes as b has; false, with E_PEER
 
 // Copies into the piece d of dp what the piece s of sp holds of it; returns how many elements. `done`, if
 // given, has a byte per element of d: elements marked are left alone, those written are marked.

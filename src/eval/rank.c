@@ -112,6 +112,7 @@ bool eval_gone(interp *m, u32 rank, loc where) {
   return false;
 }
 
+// As many bytes as b has; false, with E_PEER.
 static bool message(interp *m, bool sends, u32 peer, const buf *b, loc where) {
   transfer t = {.a = m->scratch, .where = where};
   arena_mark_t mark = arena_mark(t.a);
@@ -120,8 +121,6 @@ static bool message(interp *m, bool sends, u32 peer, const buf *b, loc where) {
   arena_release(t.a, mark);
   return ok;
 }
-bool eval_send(interp *m, u32 to, const buf *b, loc where) { return message(m, true, to, b, where); }
-bool eval_receive(interp *m, u32 from, buf *b, loc where) { return message(m, false, from, b, where); }
 
 // Pieces that pass as this rank's own; nobody writes to them.
 static held shared(interp *m, type t, const held *from) {
@@ -410,10 +409,10 @@ static bool whole(eval_rank *r, type t, const held *own, eval_array *out, arena 
     const u32 rank = eval_rank_of(m, own->g, k);
     if (rank == 0 && m->link->rank == 0) continue;
     if (rank == m->link->rank)
-      ok = eval_send(m, 0, h.piece[k], f->where);
+      ok = message(m, true, 0, h.piece[k], f->where);
     else if (m->link->rank == 0) {
       h.piece[k] = eval_buf(m, spot_bytes(p, k));
-      ok = eval_receive(m, rank, h.piece[k], f->where);
+      ok = message(m, false, rank, h.piece[k], f->where);
     }
   }
   ok = ok && (m->link->rank != 0 || eval_assemble(m, p, &h, out, a, f->where));

@@ -61,7 +61,6 @@ typedef struct {
 
 // A name like that, of letters that Python takes, which is not yet used in the scope or globally.
 const char *py_name(py *w, py_names *in, const char *like);
-bool py_taken(const py_names *in, const char *name);
 void py_quote(strbuf *b, const char *s);         // "..." with escapes
 void py_float(strbuf *b, double x);              // the shortest text that is this number
 const char *py_dtype(py *w, dtype t, loc where); // "f32", the alias of a torch type; NULL and a diagnostic

@@ -16,7 +16,7 @@ static const char *const reserved[] = {
     "i8",       "i16",    "i32",   "i64",  "u8",     "boolean",  "args",    "base64", "zlib",  "sorted",
     "reversed", "set",    "open",  "id"};
 
-bool py_taken(const py_names *in, const char *name) {
+static bool py_taken(const py_names *in, const char *name) {
   for (u32 it = 0, id; hmap_next(&in->map, hash_bytes(name, strlen(name), 1), &it, &id);)
     if (!strcmp(in->used.v[id], name)) return true;
   return false;

@@ -4,9 +4,6 @@
 #include "ir/ir.h"
 
 // ---- layouts of results (layouts.c) ---------------------------------------------------------------------
-// The layouts that one compute instruction gives its results, from those of its operands in f (ir_layouts has
-// the rule). l: the law of this application. False and E_LAYOUT at `where` if the operands do not agree.
-bool infer_layouts(prog *p, const func_info *f, const instr *i, const law *l, layout *res, loc where);
 // Does every compute instruction of a verified program get the operands that its declared results need?
 // E_LAYOUT.
 bool infer_verify(prog *p);

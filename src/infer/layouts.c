@@ -8,7 +8,9 @@
 
 enum { ERRORS_MAX = 20, OPERANDS = 32 };
 
-bool infer_layouts(prog *p, const func_info *f, const instr *i, const law *l, layout *res, loc where) {
+// The layouts that one compute instruction gives its results, from those of its operands in f (ir_layouts has
+// the rule). l: the law of this application. False and E_LAYOUT at `where` if the operands do not agree.
+static bool infer_layouts(prog *p, const func_info *f, const instr *i, const law *l, layout *res, loc where) {
   layout few[OPERANDS], *opd = few;
   arena *tmp = l->nopd > OPERANDS ? arena_new() : NULL; // a concat of many
   if (tmp) opd = NEWN(tmp, layout, l->nopd);

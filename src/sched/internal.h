@@ -146,7 +146,6 @@ static inline size_t cell_index(const merge *m, const sched_task *t) {
   return (((size_t)t->replica * m->npasses + t->pass) * s->nstages + t->stage) * s->nmicro + t->mb;
 }
 void merge_open(merge *m, arena *a, const sched *s, const sched_buffers *b);
-bool merge_run(merge *m); // false: a deadlock
 bool sched_runs(const sched *s, const sched_buffers *b);
 // chain.c: is it of the form that this knows? Then its line, in v; false: a deadlock, or (*fits false) there are
 // pairs. And without the line.

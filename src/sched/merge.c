@@ -288,7 +288,8 @@ static void go(merge *m, u32 place) {
   }
 }
 
-bool merge_run(merge *m) {
+// False: a deadlock.
+static bool merge_run(merge *m) {
   m->left = m->s->nplaces;
   for (u32 p = 0; p < m->s->nplaces; p++) wake(m, p);
   while (m->queued) {

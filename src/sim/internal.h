@@ -205,7 +205,6 @@ typedef struct {
 } steps_seen;
 void steps_begin(steps_seen *x, arena *a, u32 n,
                  i64 alone);                   // alone: how long one step is; all states are in `a`
-const i64 *steps_last(const steps_seen *x);    // the latest state; at first all 0
 bool steps_add(steps_seen *x, const i64 *now); // true: the period is known
 
 // split.c: fills in r's split from the event graph of main

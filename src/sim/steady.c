@@ -32,7 +32,8 @@ void steps_begin(steps_seen *x, arena *a, u32 n, i64 alone) {
   x->past = ZNEWN(a, i64, (size_t)n * STEPS_WINDOW);
 }
 
-const i64 *steps_last(const steps_seen *x) { return x->past + (size_t)x->n * (x->k % STEPS_WINDOW); }
+// The latest state; at first all 0.
+static const i64 *steps_last(const steps_seen *x) { return x->past + (size_t)x->n * (x->k % STEPS_WINDOW); }
 
 bool steps_add(steps_seen *x, const i64 *now) {
   if (x->k == x->steps) return true;
