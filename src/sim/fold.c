@@ -88,6 +88,20 @@ static void split_by_uneven(splitter *x) {
   }
 }
 
+// Of every combination of coordinates of a row: one not behind it with pieces of the same size.
+static const u32 *same_sizes(const splitter *x, const uneven_row *r, layout l) {
+  const space *sp = x->s->p->sp;
+  u32 *like = ZNEWN(x->s->tmp, u32, r->n), n = 1;
+  for (u32 i = r->naxes; i-- > 0; n *= axis_size(sp, r->axes[i])) { // the last varies fastest
+    u32 *same = ZNEWN(x->s->tmp, u32, axis_size(sp, r->axes[i]));
+    layout_same_sizes(sp, l, r->axes[i], same);
+    for (u32 c = 1; c < axis_size(sp, r->axes[i]); c++)
+      for (u32 j = 0; j < n; j++) like[c * n + j] = same[c] * n + like[j];
+  }
+  assert(n == r->n);
+  return like;
+}
+
 // Groups that values live on, and pieces of different size.
 static void split_by_type(splitter *x, type t, group call) {
   sim *s = x->s;
@@ -105,9 +119,12 @@ static void split_by_type(splitter *x, type t, group call) {
   if (hmap_get(&x->even, key)) return;
   hmap_add(s->tmp, &x->even, key, 1);
   uneven_row *r = uneven_row_of(x, ti->lay, g);
+  const u32 *like = same_sizes(x, r, ti->lay);
+  i64 *bytes = NEWN(s->tmp, i64, r->n);
   for (u32 k = 0; k < r->n; k++) {
     u64 *sig = &r->sig[r->first[k]];
-    *sig = hash_step(*sig ^ key, (u64)local_bytes(s, ti, g, r->first[k]));
+    bytes[k] = like[k] < k ? bytes[like[k]] : local_bytes(s, ti, g, r->first[k]);
+    *sig = hash_step(*sig ^ key, (u64)bytes[k]);
   }
 }
 
