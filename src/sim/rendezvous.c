@@ -145,18 +145,15 @@ static i64 cell_size(sim *s, layout l, u8 dim, i64 cell) {
 static holding holding_of(sim *s, group g, layout l, u8 dim, i64 extent, i64 cell, const coords *at) {
   const members *pl = members_of(s, g);
   const layout_info *li = layout_get(s->p->sp, l);
-  u32 *combo = NEWN(s->tmp, u32, pl->n), ncombo = 0;
+  u32 *combo = NEWN(s->tmp, u32, pl->n), *like = NEWN(s->tmp, u32, pl->n), ncombo = 0, naxes = 0;
   const coords **of = NEWN(s->tmp, const coords *, pl->n);
+  u8 axes[LAY_SPLITS];
+  for (u32 q = 0; q < li->nsplit; q++)
+    if (li->split[q].dim == dim) axes[naxes++] = li->split[q].axis;
+  group_likes(s->p->sp, g, axes, naxes, NULL, like);
   for (u32 k = 0; k < pl->n; k++) {
-    u32 j = 0;
-    for (bool same = false; j < ncombo; j++) {
-      same = true;
-      for (u32 q = 0; q < li->nsplit && same; q++)
-        same = li->split[q].dim != dim || of[j]->at[li->split[q].axis] == at[k].at[li->split[q].axis];
-      if (same) break;
-    }
-    if (j == ncombo) of[ncombo++] = &at[k];
-    combo[k] = j;
+    if (like[k] == k) of[ncombo] = &at[k];
+    combo[k] = like[k] == k ? ncombo++ : combo[like[k]];
   }
   holding h = {.words = (u32)ceil_div(extent / cell, 64), .combo = combo};
   h.bits = ZNEWN(s->tmp, u64, (size_t)h.words * ncombo);
