@@ -110,7 +110,7 @@ static heddle_result *run(heddle_program *p, heddle_machine *m, const heddle_sim
   sim_opts so = {.mode = o->flat ? SIM_FLAT : SIM_FOLDED,
                  .bytes = bytes_by(o->costs),
                  .critical = true,
-                 .steady = r->p && has_update(r->p->p),
+                 .steady = r->p && has_update(r->p->p) && bytes_by(o->costs) == SIM_BYTES_HEDDLE,
                  .timeline = o->timeline};
   if (k && r->p && (!o->timeline || timeline_mode(r, k, &so)) && sim_run(c, r->o.a, r->p->p, k, &so, &r->r)) {
     r->path = NEW(r->o.a, cost_parts);

@@ -380,6 +380,7 @@ static bool lengthened(arena *a, char *v, size_t from, size_t to) {
 
 void *vec_grow(arena *a, void *v, u32 n, u32 *cap, u32 want, size_t size) {
   const u32 most = 1u << 31; // so that n + 1 never wraps
+  if (want <= *cap) return v;
   if (want > most) base_out_of_memory((size_t)want * size);
   const u32 c = *cap > most / 2 ? most : MAX(2 * *cap, MAX(want, 8u));
   void *q = v;

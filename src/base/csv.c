@@ -69,6 +69,12 @@ bool csv_header(csv_text *x, const char *const *name, u32 n, u32 must, const cha
   csv_cell cell[CSV_COLUMNS + 1]; // of one more than there are names, one is wrong
   assert(n <= CSV_COLUMNS);
   x->ncells = split(x, n + 1, cell);
+  if (cell[0].n >= 3 && !memcmp(cell[0].s, "\xef\xbb\xbf", 3)) {
+    diag(x->c, x->id, csv_at(x, x->number, x->line + 3, x->line + 3),
+         "a byte order mark (BOM) before the first column");
+    diag_hint(x->c, "save the file as UTF-8 without one");
+    return false;
+  }
   for (u32 k = 0; k < n; k++) has[k] = false;
   for (u32 i = 0; i < MIN(x->ncells, n + 1); i++) {
     u32 k = 0;

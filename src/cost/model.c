@@ -146,10 +146,10 @@ static const u32 *alike(cost_model *k, const site *s, u32 first, u32 end) {
   vec_reserve(k->a, &k->ranks, group_get(sp, s->g)->nranks);
   const arena_mark_t mark = arena_mark(k->a);
   for (u32 i = 0; i < naxes; i++) {
-    u32 *own = ZNEWN(k->a, u32, axis_size(sp, axes[i]));
+    u32 *own = ZNEWN(k->a, u32, group_axis_size(sp, s->g, axes[i]));
     for (u32 j = first; j < end; j++) {
       const type_info *t = site_value(s, j, nopd);
-      if (!t->tuple) layout_same_sizes(sp, t->lay, axes[i], own);
+      if (!t->tuple) layout_same_sizes(sp, t->lay, s->g, axes[i], own);
     }
     same[i] = own;
   }

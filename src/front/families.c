@@ -279,7 +279,8 @@ static bool override(ctx *c, front_row *r, const char *name, const char *text) {
     hidden |= given[i] == &r->hidden;
   }
   const front_row was = *row_find(c, r->name, strlen(r->name));
-  if (!kv && r->heads) r->kv_heads = was.kv_heads == was.heads ? r->heads : gcd_i64(was.kv_heads, r->heads);
+  if (!kv && r->kv_heads)
+    r->kv_heads = was.kv_heads == was.heads ? r->heads : gcd_i64(was.kv_heads, r->heads);
   if (!dim && r->heads && (hidden || r->heads != was.heads)) r->head_dim = r->hidden / r->heads;
   if (!ffn && r->ffn && hidden && was.hidden) r->ffn = MAX(was.ffn * r->hidden / was.hidden, 1);
   return true;
@@ -296,7 +297,7 @@ static bool row_check(ctx *c, const front_row *r) {
               (long long)(MAX(r->hidden / r->heads, 1) * r->heads));
     return false;
   }
-  if (r->heads % r->kv_heads) {
+  if (r->kv_heads && r->heads % r->kv_heads) {
     diag(c, E_DIVIDE, (loc){0}, "%s: %lld query heads cannot share %lld key and value heads", r->name,
          (long long)r->heads, (long long)r->kv_heads);
     return false;

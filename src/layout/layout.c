@@ -522,9 +522,9 @@ u32 layout_uneven_axes(const space *s, layout l, group g, u8 *axes, u32 n) {
   return n;
 }
 
-void layout_same_sizes(const space *s, layout l, u8 axis, u32 *same) {
+void layout_same_sizes(const space *s, layout l, group g, u8 axis, u32 *same) {
   const layout_info *x = layout_get(s, l);
-  const u32 n = s->axis[axis].size;
+  const u32 n = group_axis_size(s, g, axis);
   for (u32 i = 0; i < x->nsplit; i++) {
     if (!x->split[i].table) continue;
     const u32 *like = x->split[i].axis == axis ? s->tables.v[x->split[i].table].like : NULL;

@@ -162,7 +162,7 @@ typedef struct {
   u32 npieces;
   const u32 *begin;
   const i64 *bound;
-  const u32 *like; // by piece: one not behind it of as many elements, itself where sizes are many
+  const u32 *like; // by piece: one not behind it of as many elements, itself after the first 16 sizes
   i64 extent;
   i64 each;     // > 0: piece k is each*k..each*(k+1), the same as a stride
   i64 longest;  // elements of the largest piece
@@ -197,9 +197,9 @@ void layout_local_dims(const space *s, layout l, u32 nd, const i64 *dims, const 
 // pieces of this layout, each once; their number. Members with the same coordinates on them hold pieces of
 // the same extents.
 u32 layout_uneven_axes(const space *s, layout l, group g, u8 *axes, u32 n);
-// same[k], of each coordinate of the axis: one not behind it, same[same[k]] = same[k], with pieces of the same
-// extents, whatever the other coordinates are; of all layouts that it was called for, with all 0 at first.
-void layout_same_sizes(const space *s, layout l, u8 axis, u32 *same);
+// same[k], of each coordinate that the group has on the axis: one not behind it, same[same[k]] = same[k], with pieces
+// of the same extents, whatever the other coordinates are; of all layouts that it was called for, with all 0 at first.
+void layout_same_sizes(const space *s, layout l, group g, u8 axis, u32 *same);
 // index[k] = global index of local index k along the dimension; returns the local extent.
 i64 layout_index(const space *s, layout l, u8 dim, i64 extent, const coords *c, i64 *index);
 // Elements that a rank with layout l at coordinates c and one with layout m at d both hold.

@@ -55,7 +55,8 @@ static bool read_number(const reader *r, csv_cell x, double least, double most, 
   memcpy(text, x.s, x.n);
   text[x.n] = 0;
   *out = strtod(text, &end);
-  if (*end || strpbrk(text, "xX") || !isfinite(*out) || *out < least || *out > most) return bad(r, x, what);
+  if (end != text + x.n || strpbrk(text, "xX") || !isfinite(*out) || *out < least || *out > most)
+    return bad(r, x, what);
   return true;
 }
 

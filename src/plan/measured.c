@@ -469,6 +469,12 @@ static planner *whole_layers(planner *pl, const plan *pn) {
 bool plan_measured(planner *pl, const plan *pn, cost_model *k, prog *p) {
   const machine *m = k ? cost_model_machine(k) : NULL;
   if (!m || !m->profile) return true;
+  if (plan_lies_wide(pn)) { // another number of ranks shares what lies on all places than shares a layer
+    diag(pl->src->c, E_PROFILE, (loc){0},
+         "%s has times of layers on one place; this schedule has some on all places", m->profile->file);
+    diag_hint(pl->src->c, "a schedule of stages on one place each, such as schedule=1f1b");
+    return false;
+  }
   if (!(pl = whole_layers(pl, pn))) return false;
   measuring x = {.pl = pl,
                  .pn = pn,

@@ -217,7 +217,8 @@ static void put_beyond(report *r, arena *a, const search_why *w, const search_re
 static void put_verdict(report *r, arena *a, const search_why *w, const search_result *s, const rows *time) {
   static const char *const key[] = {"winner", "same program", "impossible", "too large", "slower", "faster"};
   const verdict v = judge(w);
-  const char *why = w->asked.why && *w->asked.why ? w->asked.why : w->point->why;
+  const char *own = w->asked.why && *w->asked.why ? w->asked.why : NULL; // of the plan alone
+  const char *why = w->point->state == SEARCH_IMPOSSIBLE && w->point->why ? w->point->why : own;
   report_fact(r, "verdict", NULL, cell_text(key[v]));
   report_fact(r, "asked_reason", NULL, v == IS_IMPOSSIBLE ? cell_text(why) : cell_none());
   report_fact(r, "why_rank", NULL, w->rank ? cell_i(CELL_INT, w->rank) : cell_none());

@@ -366,7 +366,7 @@ static bool search_with(finding *x, const cost_opts *costs, const strategy *of, 
     *v = of->of[degrees[k]];
     o.space.of[degrees[k]] = (choice_set){.at = o.space.of[degrees[k]].at, .said = true, .n = 1, .v = v};
   }
-  o.only = true;
+  o.only = ~0ull;
   const bool any = search_run(c, x->a, planner_source(x->pl), x->m, costs, &o, &r) && r.nfit;
   if (any) *out = r.point[0];
   diag_truncate(c, before);

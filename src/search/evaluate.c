@@ -261,7 +261,8 @@ static void take_tasks(wanted *q, known_stages *x) {
   known *k = q->k;
   for (u32 i = 0; i < STAGES_KEPT && !x->st; i++) {
     const known_stages *y = &k->stages[i];
-    if (!y->st || y->form != x->form || !y->about.nending || !same_words(&x->tasks, &y->tasks)) continue;
+    if (!y->st || y->form != x->form || y->of.schedule.path) continue;
+    if (!y->about.nending || !same_words(&x->tasks, &y->tasks)) continue;
     const sim_ending *e = find_ending(q, y->about.ending, y->about.nending);
     x->st = e ? sim_stages_ending(x->a, y->st, e) : NULL;
     if (!x->st) return;

@@ -2,14 +2,8 @@
 // here: whole kinds of devices that are left out, which the search itself tries (space.c).
 #include "search/internal.h"
 
-// The least that any plan on n devices from rank `first` on takes: what the best of them multiplies, by n.
-static i64 least_on(const search *s, u32 first, u32 n) {
-  strategy one = strategy_default();
-  one.skip.n = first;
-  search_point p = {.packed = strategy_pack(s->a, &one)};
-  bound(&s->bounds, &p);
-  return p.bound_ps / n;
-}
+// The least that any plan on n devices takes: all products at the best rate of any device, by n.
+static i64 least_on(const search *s, u32 n) { return (i64)(s->bounds.work / n * 1e12 * 0.999999); }
 
 bool search_needs_axis(choice_id id) {
   const choice_row *row = choice_get(id);
@@ -35,11 +29,11 @@ static search_fewer on(const search *s, u32 first, u32 n, i64 best) {
   search_result r;
   search_fewer out = {0};
   const choice_value skip = {.n = first};
-  if (n >= s->ranks || least_on(s, first, n) >= best) return out;
+  if (n >= s->within.n || least_on(s, n) >= best) return out;
   for (u32 k = 0; k < CHOICE_COUNT; k++)
     if (!goes_with((choice_id)k, n)) o.space.of[k] = (choice_set){0};
   o.space.of[CHOICE_skip] = (choice_set){.said = true, .n = 1, .v = &skip};
-  o.ranks = n, o.top = 1, o.part = o.parts = 0, o.only = o.no_bounds = false, o.plain = true;
+  o.ranks = n, o.top = 1, o.part = o.parts = 0, o.only = 0, o.no_bounds = false, o.plain = true;
   o.pow2 = o.pow2 && !(n & (n - 1));
   ctx *c = ctx_new();
   arena *a = arena_new();

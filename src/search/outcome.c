@@ -158,8 +158,7 @@ static void count_reason(arena *a, search_result *r, const search_point *p, coun
     return;
   }
   latest->reason = r->nreasons;
-  if (r->nreasons == r->reasons_cap)
-    r->reason = vec_grow(a, r->reason, r->nreasons, &r->reasons_cap, r->nreasons + 1, sizeof *r->reason);
+  r->reason = vec_grow(a, r->reason, r->nreasons, &r->reasons_cap, r->nreasons + 1, sizeof *r->reason);
   r->reason[r->nreasons++] = (search_reason){
       .count = p->stands, .why_id = p->why_id, .why = p->why, .example = arena_dup(a, &s, sizeof s)};
 }

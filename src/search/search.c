@@ -604,6 +604,7 @@ static void find_even(search *s, int threads) {
     o.space.of[rows[k]] = (choice_set){.said = true, .n = 1, .v = &equal[k]};
   }
   o.top = 1, o.parts = o.part = 0, o.plain = true;
+  if (!s->o->space.of[CHOICE_skip].said) o.ranks = s->ranks; // not fewer
   search e = {.src = s->src,
               .m = s->m,
               .costs = s->costs,
@@ -619,7 +620,7 @@ static void find_even(search *s, int threads) {
               .works = s->works};
   bool any = space_make(c, a, s->src, s->m, &o, s->ranks, &even, &e.files);
   if (!any) {
-    o.space.of[CHOICE_skip] = s->o->space.of[CHOICE_skip];
+    o.space.of[CHOICE_skip] = s->o->space.of[CHOICE_skip], o.ranks = s->o->ranks;
     any = space_make(c, a, s->src, s->m, &o, s->ranks, &even, &e.files);
   }
   if (any) run(&e, threads);
@@ -647,6 +648,12 @@ static const char *hint_of(search *s) {
   diag_clear(w->c);
   bool made = policy_hybrid(w->pl, tmp, &h);
   if (made) h.no_order = false, made = policy_hybrid(w->pl, tmp, &h); // then it is of the schedule
+  if (made) {                                                         // or of who waits for whom
+    const sim_opts so = {.mode = SIM_FOLDED, .bytes = s->o->bytes, .peak_only = true};
+    whole_answer x;
+    made = whole_run(w->pl, w->k, tmp, &h, &so, &x);
+    whole_free(&x);
+  }
   if (!made && diag_count(w->c)) {
     const diag_item d = diag_get(w->c, 0);
     for (u32 k = 0; k < d.notes && !hint; k++) {
@@ -667,15 +674,15 @@ static search_host host_of(const machine *m) {
 
 // A limit that was said is taken as it is.
 static void say_above(ctx *c, arena *a, const search *s) {
-  const device_kind *most = NULL;
+  const device_kind *least = NULL;
   for (u32 k = s->within.first; k < s->within.first + s->within.n; k++) {
     const device_kind *d = machine_kind_of(s->m, k);
-    if (!most || d->mem_bytes > most->mem_bytes) most = d;
+    if (!least || d->mem_bytes < least->mem_bytes) least = d;
   }
-  if (s->o->plain || !most || s->o->memory_bytes <= most->mem_bytes) return;
+  if (s->o->plain || !least || s->o->memory_bytes <= least->mem_bytes) return;
   diag(c, W_LIMIT, (loc){0}, "a memory limit of %s is more than the %s of %s",
-       text_bytes_beside(a, s->o->memory_bytes, most->mem_bytes), text_bytes(a, (double)most->mem_bytes),
-       sym_str(c, most->name));
+       text_bytes_beside(a, s->o->memory_bytes, least->mem_bytes), text_bytes(a, (double)least->mem_bytes),
+       sym_str(c, least->name));
 }
 
 bool search_run(ctx *c, arena *a, const prog *src, const machine *m, const cost_opts *costs,

@@ -9,7 +9,7 @@
 
 typedef struct {
   strategy_set space; // what was said; other rows are searched as choices.def has it (docs/strategy.md)
-  bool only; // leave out the plans in which what was said cannot be chosen; no value need be in a plan
+  u64 only; // by choice_id: leave out plans in which what was said of it cannot be chosen. Not 0: no value need be in a plan
   u32 ranks; // devices to use, dp x tp x pp; 0: all of the machine
   bool pow2; // `*` of degrees and microbatches: powers of two only
   bool train;

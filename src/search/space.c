@@ -324,17 +324,19 @@ static bool loses(choice_id id, choice_value x, choice_value as) {
 }
 
 // Every value that was said: once, where several can be but one here.
+static bool only(const points *sp, choice_id id) { return sp->o->only >> id & 1; }
+
 static void said_values(points *sp, choice_id id, strategy *s) {
   const choice_set *x = &sp->o->space.of[id];
   u64 in_space = 0;
   for (u32 k = 0; k < x->n; k++) {
     const choice_value as = can_be(sp, id, x->v[k], s);
     u32 first = k; // that is the same here
-    if (sp->o->only && loses(id, x->v[k], as)) continue;
+    if (only(sp, id) && loses(id, x->v[k], as)) continue;
     if (choice_is_degree(id) && !degree_fits(sp, id, s, as.n)) continue;
     for (u32 j = k; choice_get(id)->where && j-- > 0;) {
       const choice_value other = can_be(sp, id, x->v[j], s);
-      if (choice_same(other, as) && !(sp->o->only && loses(id, x->v[j], other))) first = j;
+      if (choice_same(other, as) && !(only(sp, id) && loses(id, x->v[j], other))) first = j;
     }
     const u32 have = sp->space;
     s->of[id] = as;
@@ -460,7 +462,7 @@ static void next(points *sp, u32 row, strategy *s) {
     all_values(sp, id, s);
     return;
   }
-  if (!applies && sp->o->only && !says_default(x, id)) return;
+  if (!applies && only(sp, id) && !says_default(x, id)) return;
   if (!applies || !x->n) {
     // Shares and degrees by place do not go together; layers of replicas are by time anyway.
     const bool alone =
@@ -535,6 +537,14 @@ static bool unused(points *sp, choice_id id, choice_value x) {
   if (id == CHOICE_replicas) {
     strategy s = strategy_default();
     s.replicas = x;
+    for (choice_id k = 0; choice_is_degree(k) && strategy_ranks(&s) <= sp->ranks; k++) {
+      const choice_set *own = &sp->o->space.of[k];
+      if (own->n != 1 || own->v[0].n == 1) continue;
+      diag(sp->c, E_STRATEGY, own->at, "%s=%u does not go with %s, which has degrees of its own",
+           choice_get(k)->name, own->v[0].n, sb_str(&b));
+      diag_hint(sp->c, "leave one of them out");
+      return false;
+    }
     diag(sp->c, E_STRATEGY, at, "%s has %llu ranks, with dp, tp and pp 1; there are %u devices", sb_str(&b),
          (unsigned long long)strategy_ranks(&s), sp->ranks);
     diag_hint(sp->c, "replicas of %u ranks together at most", sp->ranks);
@@ -598,16 +608,9 @@ static u32 add_fewer(const u32 *at, u32 from, u32 to, rank_window *out, u32 n) {
   return n;
 }
 
-u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window out[WINDOWS_MOST]) {
-  const choice_set *said = &o->space.of[CHOICE_skip];
+// All of the devices, and of those of several kinds what leaves out some at either end.
+static u32 windows_of_runs(const machine *m, const search_opts *o, u32 ranks, rank_window out[WINDOWS_MOST]) {
   u32 n = 0, at[RUNS_MOST + 1];
-  if (said->said && !said->all) {
-    for (u32 k = 0; k < said->n && n < WINDOWS_MOST; k++) {
-      const u32 skip = said->v[k].n;
-      if (skip < m->nranks) out[n++] = (rank_window){skip, o->ranks ? o->ranks : m->nranks - skip, 0};
-    }
-    return n;
-  }
   out[n++] = (rank_window){0, ranks, 0};
   const u32 runs = o->ranks ? 1 : runs_of(m, ranks, at);
   for (u32 from = 0; runs > 1 && from < runs; from++)
@@ -615,6 +618,22 @@ u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window
       if (to - from < runs) n = add_window(out, n, at[from], at[to]);
   for (u32 from = 0; runs > 1 && from < runs; from++)
     for (u32 to = runs; to > from; to--) n = add_fewer(at, from, to, out, n);
+  return n;
+}
+
+u32 space_windows(const machine *m, const search_opts *o, u32 ranks, rank_window out[WINDOWS_MOST]) {
+  const choice_set *said = &o->space.of[CHOICE_skip];
+  if (!said->said || said->all) return windows_of_runs(m, o, ranks, out);
+  rank_window run[WINDOWS_MOST];
+  const u32 nrun = o->ranks ? 0 : windows_of_runs(m, o, ranks, run);
+  u32 n = 0;
+  for (u32 k = 0; k < said->n && n < WINDOWS_MOST; k++) {
+    const u32 skip = said->v[k].n;
+    if (skip < m->nranks) n = add_window(out, n, skip, o->ranks ? skip + o->ranks : m->nranks);
+  }
+  for (u32 k = 0; k < said->n; k++) // a winner that a search names is one of these
+    for (u32 w = 0; w < nrun; w++)
+      if (run[w].first == said->v[k].n) n = add_window(out, n, run[w].first, run[w].first + run[w].n);
   return n;
 }
 
@@ -734,16 +753,16 @@ bool space_make(ctx *c, arena *a, const prog *src, const machine *on, const sear
     diag_hint(c, "fix more choices, such as dp=8%s", o->pow2 ? "" : ", or add --powers-of-two");
     return false;
   }
-  if (r->npoints) return o->only || all_used(&sp);
+  if (r->npoints) return o->only != 0 || all_used(&sp);
   const choice_set *grids = &o->space.of[CHOICE_replicas];
   for (u32 k = 0; k < grids->n; k++)
     if (grids->v[k].nparts) return unused(&sp, CHOICE_replicas, grids->v[k]);
   for (choice_id id = 0; choice_is_degree(id); id++)
     for (u32 k = 0; k < o->space.of[id].n; k++)
       if (sp.ranks % o->space.of[id].v[k].n) return unused(&sp, id, o->space.of[id].v[k]);
-  for (u32 i = 0; o->only && i < CHOICE_COUNT; i++)
-    if (!choice_is_degree((choice_id)i) && o->space.of[i].said && choice_get((choice_id)i)->needs &&
-        !says_default(&o->space.of[i], (choice_id)i))
+  for (u32 i = 0; i < CHOICE_COUNT; i++)
+    if (only(&sp, (choice_id)i) && !choice_is_degree((choice_id)i) && o->space.of[i].said &&
+        choice_get((choice_id)i)->needs && !says_default(&o->space.of[i], (choice_id)i))
       return unused(&sp, (choice_id)i, o->space.of[i].v[0]);
   if (no_replicas_here(&sp)) return false;
   no_degrees(&sp, ranks);

@@ -141,7 +141,8 @@ bool search_why_not(ctx *c, arena *a, const prog *src, const machine *m, const c
     return false;
   narrow.space = both(&o->space, &out->said);
   free_degrees(&narrow.space, &out->said);
-  narrow.top = 1, narrow.only = narrow.plain = true;
+  narrow.top = 1, narrow.plain = true;
+  for (u32 i = 0; i < CHOICE_COUNT; i++) narrow.only |= (u64)out->said.of[i].said << i;
   const u32 before = diag_count(c);
   if (!search_run(c, a, src, m, costs, &narrow, &out->agree)) {
     u32 ended = 0;

@@ -269,6 +269,8 @@ static u32 find_works(works *x, const strategy *s, bool add, work *v[WORKS_MOST]
   const u64 all = (u64)s->dp.n * s->mb.n;
   if (x->off || !bound_places(s) || s->tp_stages.nparts || all > CHOICE_MOST) return 0;
   if (x->mixed && policy_is_interlaced(s)) return 0;
+  // Of one data rank with more microbatches other pieces are sent, and at times more.
+  if (x->mixed && choice_is(CHOICE_materialise, s->materialise, "p2p")) return 0;
   strategy of = one_stage(s, 1, (u32)all, 0);
   if (x->mixed) return find_mixed(x, s, &of, split, add, v);
   if (s->mb.n == 1) of = one_stage(s, s->dp.n, 1, 0); // nothing is accumulated

@@ -92,11 +92,13 @@ static void split_by_uneven(splitter *x) {
 static const u32 *same_sizes(const splitter *x, const uneven_row *r, layout l) {
   const space *sp = x->s->p->sp;
   u32 *like = ZNEWN(x->s->tmp, u32, r->n), n = 1;
-  for (u32 i = r->naxes; i-- > 0; n *= axis_size(sp, r->axes[i])) { // the last varies fastest
-    u32 *same = ZNEWN(x->s->tmp, u32, axis_size(sp, r->axes[i]));
-    layout_same_sizes(sp, l, r->axes[i], same);
-    for (u32 c = 1; c < axis_size(sp, r->axes[i]); c++)
+  for (u32 i = r->naxes; i-- > 0;) { // the last varies fastest
+    const u32 size = group_axis_size(sp, r->g, r->axes[i]);
+    u32 *same = ZNEWN(x->s->tmp, u32, size);
+    layout_same_sizes(sp, l, r->g, r->axes[i], same);
+    for (u32 c = 1; c < size; c++)
       for (u32 j = 0; j < n; j++) like[c * n + j] = same[c] * n + like[j];
+    n *= size;
   }
   assert(n == r->n);
   return like;

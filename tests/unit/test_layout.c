@@ -515,7 +515,7 @@ TEST(layout_same_sizes) {
       n = layout_uneven_axes(t.s, l[q], all, axes, n);
     }
     for (u32 k = 0; k < n; k++)
-      for (u32 q = 0; q < 2; q++) layout_same_sizes(t.s, l[q], axes[k], same[k]);
+      for (u32 q = 0; q < 2; q++) layout_same_sizes(t.s, l[q], all, axes[k], same[k]);
     group_likes(t.s, all, axes, n, (const u32 *const[]){same[0], same[1]}, like);
     for (u32 k = 0; k < 24; k++) {
       CHECK(like[k] <= k && like[like[k]] == like[k]);

@@ -112,20 +112,28 @@ static u32 no_price(void *arg, const prog *p, const func_info *f, const instr *i
   return 1;
 }
 
-// Bytes of the fullest rank of the plan with equal shares and microbatches of so many samples. Below 0: not
-// known.
-static double peak(const balance *b, i64 samples) {
+static choice_value parts(choice_id id, u32 *v, u32 n) {
+  return strategy_reduce(v, n) ? (choice_value){.nparts = n, .part = v} : choice_default(id);
+}
+
+// Bytes of the fullest rank of the plan where the first data rank has so many samples of a microbatch and the others share
+// the rest alike, none of them more. Below 0: not known.
+static double peak(const balance *b, i64 first) {
+  const u32 n = b->s->dp.n;
   hybrid_opts h = *b->o;
   h.s = *b->s, h.said = NULL, h.no_order = true;
   h.splits = NULL; // figures are kept by the strategy
   h.s.dp_shares = choice_default(CHOICE_dp_shares), h.s.tp_shares = choice_default(CHOICE_tp_shares);
-  h.s.mb.n = (u32)(b->micro * b->s->mb.n / b->s->dp.n / samples);
-  const planner_key key = {KEPT_PEAK, h.s, {0}, auto_training(b), cost_model_serial(b->o->k)};
+  const planner_key key = {KEPT_PEAK, h.s, {first}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return *known;
   const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .cost = no_price};
   arena *tmp = arena_new();
   sim_pipe_result r;
+  u32 *share = NEWN(tmp, u32, n);
+  const i64 rest = b->micro - first, each = rest / (n - 1), more = rest % (n - 1);
+  for (u32 k = 0; k < n; k++) share[k] = (u32)(!k ? first : each + (k <= more));
+  h.s.dp_shares = parts(CHOICE_dp_shares, share, n);
   const plan *pn = policy_hybrid(b->pl, tmp, &h);
   const bool ok = pn && plan_price_stages(b->pl, pn, b->o->k, tmp, &so, &r);
   const double bytes = ok ? (double)r.peak_bytes : -1;
@@ -134,18 +142,14 @@ static double peak(const balance *b, i64 samples) {
   return bytes;
 }
 
-// What a rank of a plan of one stage holds: fixed + each x samples of a microbatch. Plans of several microbatches have
-// accumulators of gradients besides, so what a sample adds is told by two of them. False: not known, or there is no limit.
+// What a rank of a plan of one stage holds: fixed + each x samples of a microbatch. False: not known, or there is no limit.
 static bool memory_of(const balance *b, double *fixed, double *each) {
   const u32 n = b->s->dp.n;
-  const i64 own = b->micro * b->s->mb.n / n, even = divisor_below(own, MAX(b->micro / n, 1)),
-            more = b->s->mb.n > 1 || even < own ? even : divisor_below(own, even / 2),
-            less = divisor_below(own, more / 2);
-  if (b->s->pp.n > 1 || less == more || b->o->memory_bytes < 0) return false;
-  const double at_even = peak(b, even), at_more = at_even < 0 ? -1 : peak(b, more),
-               at_less = at_more < 0 ? -1 : peak(b, less);
-  *each = (at_more - at_less) / (double)(more - less), *fixed = at_even - *each * (double)even;
-  return at_less >= 0 && *each > 0;
+  const i64 less = ceil_div(b->micro, n), more = MIN(2 * less, b->micro - n + 1);
+  if (b->s->pp.n > 1 || n < 2 || more <= less || b->o->memory_bytes < 0) return false;
+  const double at_less = peak(b, less), at_more = at_less < 0 ? -1 : peak(b, more);
+  *each = (at_more - at_less) / (double)(more - less), *fixed = at_less - *each * (double)less;
+  return at_more >= 0 && *each > 0;
 }
 
 static i64 usable_of(const balance *b, u32 data) { // by the smallest device of a data rank
@@ -158,10 +162,6 @@ static i64 usable_of(const balance *b, u32 data) { // by the smallest device of 
 }
 
 // ---- shares of the batch --------------------------------------------------------------------------------
-static choice_value parts(choice_id id, u32 *v, u32 n) {
-  return strategy_reduce(v, n) ? (choice_value){.nparts = n, .part = v} : choice_default(id);
-}
-
 // Of which kinds the devices of every data rank are, and what each takes of main. Where degrees differ by place these
 // are the data ranks of the place with most of them (degrees.c): elsewhere several are one, taken to have equal shares.
 typedef struct {
@@ -505,7 +505,8 @@ bool policy_balance(planner *pl, arena *a, const hybrid_opts *o, strategy *s) {
   if (tensor) s->tp_shares = choice_default(CHOICE_tp_shares);
   // What cannot be measured cannot be planned either: the plan says why
   const bool several = known && several_kinds(&b);
-  if (tensor && several) known = share_tensor(&b, &s->tp_shares);
+  if (tensor && known)
+    known = share_tensor(&b, &s->tp_shares); // of one kind: as alike as what is split allows
   const bool uneven = known && b.micro % strategy_shares_needed(s, CHOICE_dp_shares);
   if (data && (several || uneven))
     known = whale     ? share_batch_whale(&b, &s->dp_shares, &refused)

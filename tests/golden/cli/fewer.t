@@ -65,3 +65,13 @@ one node     0.07x the time, 27.25 ms: --devices 4 --strategy 'dp=4 tp=1 pp=1'
 $ heddle plan gpt2:layers=4 --batch 8 --seq 64 --train --machine '1x1 v100' --strategy 'zero=0 mb=1' --what-if | grep 'other values\|=\* '
              other values of some choices are not in it; --strategy 'attention=*' has them, --what-if tries each
 attention=*         dp=1 tp=1 pp=1 attention=fused                                            23.32 ms   1.02x  808 MiB
+## The plan is on one device, and nodes have devices of several kinds.
+$ heddle plan mlp-xs --batch 24 --machine '1x2 v100' --train --strategy 'mb=4 skip=1' | grep '^one '
+[1]
+$ printf 'nodes: [{count: 2, devices: 1 t4 + 3 h100, nics: 400 Gb/s, link: switch 300 GB/s}]\n' > nodes.yaml; heddle plan gpt2:layers=8,hidden=2048,heads=16,vocab=1024 --batch 64 --dtype f16 --train --machine nodes.yaml --top 1 --strategy 'dp=8 dp.shares=equal' | grep '^one '
+one device   0.48x the time, 383.7 ms: --devices 1 --strategy 'dp=1 tp=1 pp=1 mb=2 skip=1'
+one node     0.17x the time, 138.4 ms: --devices 4 --strategy 'dp=4 tp=1 pp=1 zero=1 dp.shares=auto'
+one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more
+$ heddle plan gpt2:layers=8,hidden=2048,heads=16,vocab=1024 --batch 64 --dtype f16 --train --machine '1x1 t4 + 1x1 h100 ib=400Gb/s' --top 1 --strategy 'dp=2 dp.shares=equal' | grep '^one '
+one device   0.12x the time, 383.7 ms: --devices 1 --strategy 'dp=1 tp=1 pp=1 mb=2 skip=1'
+one more       of the last column: how much faster a step would be with one more device of the kind, if no device ever waited; --what-if searches plans with more

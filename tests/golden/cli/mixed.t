@@ -880,8 +880,8 @@ $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x4 p100 ib=5
 winner            dp=9 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
                   on ranks: all, 0 to 4, 5 to 8, 1 to 8, 0 to 3
 $ heddle plan bert-large --batch 256 --train --machine "1x5 v100 + 1x5 p100 ib=50Gb/s" --threads 1 | grep -E '^winner|^ 1|on ranks|left out'
- 1  10   1   2     0  selective          16x5/10/10/10/9/9       0  3.807 s  1.00x  67.24/s  15.8 GiB  computation 88 %
-winner            dp=10 tp=1 pp=1 mb=2 recompute=selective dp.shares=auto
+ 1  10   2     0  none       17/17/17/16/16/9x5      0  3.679 s  1.00x  69.59/s  23.8 GiB  computation 87 %
+winner            dp=10 tp=1 pp=1 mb=2 dp.shares=auto
                   on ranks: all, 0 to 4, 5 to 9, 0 to 8, 1 to 9, 1 to 8, 0 to 3, 5 to 8
 ## Sums of up to 64 parts are tried.
 $ heddle sim mlp-xs:hidden=4608,layers=2 --batch 8 --train --machine "9x4 v100 + 9x4 a100 ib=10Gb/s" --strategy "tp=72 tp.shares=auto" | grep "^plan"

@@ -412,17 +412,42 @@ warning[W0508]: wte of gpt2:layers=4 has an extent of 50257 in f16: its matmuls 
 0 0
 ## What cannot be together is the answer, not a refusal.
 $ heddle plan gpt2:layers=2,hidden=64,heads=4 --batch 8 --seq 16 --train --machine '1x4 v100' --top 1 --strategy zero=1 --why tp=4 | sed -n '/^why not/,/^what would/p'
-why not     tp=4
-winner      dp=1 tp=4 pp=1
-asked       dp=1 tp=4 pp=1 zero=1
-impossible  zero=1 needs dp > 1; got dp=1
+why not  tp=4
+winner   dp=1 tp=4 pp=1
+asked    dp=1 tp=4 pp=1
+         the best of 12 plans with tp=4
+         which is the winner
 
 what would help         on the path  10 % better
 $ heddle plan gpt2:layers=2,hidden=64,heads=4 --batch 8 --seq 16 --train --machine '1x4 v100' --top 1 --strategy sp --why dp=4 | sed -n '/^why not/,/^what would/p'
-why not     dp=4
-winner      dp=2 tp=1 pp=2
-asked       dp=4 tp=1 pp=1 sp
-impossible  sp needs tp > 1; got tp=1
+why not  dp=4
+winner   dp=2 tp=1 pp=2
+asked    dp=4 tp=1 pp=1
+         the best of 24 plans with dp=4
+time     1.05x the winner's
+costs    all_reduce over dp +448.4 us, elementwise +138.3 us, reductions and norms +104.6 us
+bound    ruled out by its lower bound, 1.667 ms: 1.667 ms of work on the busiest place
+
+time on a rank                winner     asked  difference  of the step
+matmul                      143.2 us  233.5 us   +90.30 us       +5.7 %
+batched matmul (attention)  32.00 us  62.00 us   +30.00 us       +1.9 %
+reductions and norms        135.2 us  239.9 us   +104.6 us       +6.6 %
+elementwise                 83.40 us  221.7 us   +138.3 us       +8.7 %
+moving data                 41.48 us  81.51 us   +40.03 us       +2.5 %
+recomputing                 17.50 us  35.01 us   +17.50 us       +1.1 %
+update                      131.8 us  203.4 us   +71.68 us       +4.5 %
+all_reduce over dp          141.9 us  590.3 us   +448.4 us      +28.1 %
+all_reduce over pp,dp       192.7 us         0   -192.7 us      -12.1 %
+idle                        674.7 us         0   -674.7 us      -42.3 %
+step                        1.594 ms  1.667 ms   +73.48 us       +4.6 %
+beside it: send             18.30 us         0   -18.30 us       -1.1 %
+
+memory at the peak    winner     asked  difference
+parameters          12.3 MiB  12.9 MiB    +651 KiB
+gradients           12.3 MiB  12.7 MiB    +395 KiB
+activations         16.5 KiB  1.00 KiB   -15.5 KiB
+temporary           12.3 MiB  24.5 MiB   +12.3 MiB
+fullest rank        36.8 MiB  50.1 MiB   +13.3 MiB
 
 what would help         on the path  10 % better
 $ heddle plan gpt2:layers=2,hidden=64,heads=4 --batch 8 --seq 16 --train --machine '1x4 v100' --top 1 --strategy tp=4 --why 'zero=1 recompute=full' | sed -n '/^why not/,/^what would/p'

@@ -61,7 +61,7 @@ error[E0115]: `gpt3-17b` is neither a file nor a built-in model
 [1]
 $ heddle show gpt2:layers=two
 error[E0115]: `gpt2:layers=two`: cannot use `layers=two`
-  note: gpt2 has layers, hidden, heads, kv_heads, head_dim, ffn, vocab, positions
+  note: gpt2 has layers, hidden, heads, head_dim, ffn, vocab, positions
   hint: give each field an integer above 0, such as `gpt2:layers=2,hidden=256`
 [1]
 $ heddle show gpt2:hidden=100
