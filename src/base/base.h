@@ -118,6 +118,9 @@ u32 key_find(const key_table *t, const key_words *k);    // 0: it is not there
 u32 key_add(arena *a, key_table *t, const key_words *k); // copies it; it is not there yet
 
 i64 gcd_i64(i64 a, i64 b);
+// Of n > 0: its largest divisor up to `most`, its least from `least` on; 1 and n where there is none. Time: root of n.
+i64 divisor_below(i64 n, i64 most);
+i64 divisor_above(i64 n, i64 least);
 bool mul_i64(i64 a, i64 b, i64 *out); // false on overflow
 // Of counts (not negative): INT64_MAX, which is printed as more than 9.2e18, instead of wrapping.
 static inline i64 add_sat(i64 a, i64 b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }

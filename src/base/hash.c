@@ -101,6 +101,26 @@ i64 gcd_i64(i64 a, i64 b) {
   return (i64)x;
 }
 
+i64 divisor_below(i64 n, i64 most) {
+  i64 best = 1;
+  for (i64 d = 1; d <= n / d; d++) {
+    if (n % d) continue;
+    if (d <= most) best = MAX(best, d);
+    if (n / d <= most) best = MAX(best, n / d);
+  }
+  return best;
+}
+
+i64 divisor_above(i64 n, i64 least) {
+  i64 best = n;
+  for (i64 d = 1; d <= n / d; d++) {
+    if (n % d) continue;
+    if (d >= least) best = MIN(best, d);
+    if (n / d >= least) best = MIN(best, n / d);
+  }
+  return best;
+}
+
 bool mul_i64(i64 a, i64 b, i64 *out) { return !__builtin_mul_overflow(a, b, out); }
 
 // splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.

@@ -203,7 +203,7 @@ static bool subgroup_bytes(cost_model *k, const site *s, const seen_subgroups *s
                            i64 *ps) {
   const u32 nopd = instr_nopd(s->f, s->i), nval = nopd + s->i->nres;
   const bool both = s->i->op == OP_halo_exchange, results = counts_results(s->i->op);
-  const u32 begin = results && !both ? nopd : 0, end = results || both ? nval : nopd;
+  const u32 begin = results ? nopd : 0, end = results || both ? nval : nopd;
   coords c;
   uneven = uneven && uneven_values(s, begin, end);
   vec_reserve(k->a, &k->bytes, subgroups->nsub);

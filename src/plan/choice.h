@@ -103,7 +103,7 @@ void choice_say(choice_id id, choice_value x, strbuf *out);   // "dp=4", "recomp
 bool choice_read(choice_id id, arena *a, const char *text, size_t n, choice_value *out);
 // The first integer of a list that is above CHOICE_MOST, and its digits; NULL: there is none, or it is no list of integers.
 const char *choice_part_above(choice_id id, const char *text, size_t n, u32 *digits);
-const char *choice_takes(arena *a, choice_id id); // what the row takes: "1 to 3", "gpipe or 1f1b"
+const char *choice_takes(arena *a, choice_id id); // what the row takes: "an integer, 1 to 3", "gpipe or 1f1b"
 // The word that is most like this text, or all that begin as it does up to a dash; "": there are none.
 const char *choice_near(arena *a, choice_id id, const char *text, size_t n);
 // Is it the word?

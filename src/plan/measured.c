@@ -314,10 +314,8 @@ static const double *modelled(const measuring *x, const loaded *l, u32 micro) {
 // At any number of samples: linear between numbers that divide the batch.
 static bool modelled_at(const measuring *x, const loaded *l, double samples, double *out) {
   const u32 n = (x->parts->n + 1) * MEASURED_OF;
-  i64 less = MAX(MIN((i64)samples, x->batch), 1),
-      more = MIN((i64)samples + ((double)(i64)samples < samples), x->batch);
-  while (x->batch % less) less--;
-  while (more < less || x->batch % more) more++;
+  const i64 less = divisor_below(x->batch, (i64)samples),
+            more = divisor_above(x->batch, MAX(less, (i64)samples + ((double)(i64)samples < samples)));
   const double *a = modelled(x, l, (u32)(x->batch / less)),
                *b = a && more > less ? modelled(x, l, (u32)(x->batch / more)) : a;
   if (!a || !b) return false;

@@ -5,11 +5,9 @@
 // dp x tp ranks of each of P places, is w = W / n / K for one microbatch and one rank of every place on
 // average.
 //
-// - Some place has the mean of the work: its ranks compute for K w / P at least. Of ranks of several kinds:
-// whatever each
-//   is given, one of them takes W / (sum of the best rates of all) at least, W being the products of one type.
-// - Where the products of the model form a chain (each needs all before it, and so do their gradients the
-// other
+// - Some place has the mean of the work: its ranks compute for K w / P at least. Of ranks of several kinds: whatever
+//   each is given, one of them takes W / (sum of the best rates of all) at least, W being the products of one type.
+// - Where the products of the model form a chain (each needs all before it, and so do their gradients the other
 //   way round), stage s starts when a microbatch has passed the stages before it, and these have a backward left
 //   when s has ended its last one, for a gradient is sent when the backward has ended. So the step takes at least
 //   K w_s + sum of w_r, r < s, for every s, w_s being the part of w on stage s; that is least when it is equal

@@ -233,10 +233,12 @@ static u32 find_mixed(works *x, const strategy *s, const strategy *of, bool spli
   const i64 most = equal ? 1 : MAX(batch / s->mb.n - s->dp.n + 1, 1);
   for (u32 one = 0; one <= alone; one++) {
     if (one) at.tp.n = 1, at.sp = choice_default(CHOICE_sp), at.tables = choice_default(CHOICE_tables);
-    for (i64 samples = 1; samples <= most; samples++) {
-      if (!equal && (batch % samples || batch / samples > CHOICE_MOST)) continue;
+    i64 samples = equal ? 1 : divisor_above(batch, ceil_div(batch, CHOICE_MOST));
+    for (i64 before = 0; samples > before && samples <= most;) {
       if (!equal) at.mb.n = (u32)(batch / samples);
       if (!add_kinds(x, &at, split, add, v, &n)) return one ? n : 0;
+      before = samples,
+      samples = equal ? most + 1 : divisor_above(batch, samples + 1); // the batch is the last one
     }
   }
   return n;

@@ -748,3 +748,18 @@ TEST(base_symbols_with_suffixes) {
     }
   ctx_free(c);
 }
+
+TEST(base_divisors) {
+  for (i64 n = 1; n < 200; n++)
+    for (i64 at = -1; at <= n + 2; at++) {
+      i64 below = 1, above = n;
+      for (i64 d = 1; d <= n; d++)
+        if (n % d == 0 && d <= at) below = d;
+      for (i64 d = n; d >= 1; d--)
+        if (n % d == 0 && d >= at) above = d;
+      CHECK_EQ_I64(divisor_below(n, at), below);
+      CHECK_EQ_I64(divisor_above(n, at), above);
+    }
+  CHECK_EQ_I64(divisor_below(1000003, 1000002), 1);
+  CHECK_EQ_I64(divisor_above(((i64)1 << 40) * 3, ((i64)1 << 39) + 1), ((i64)1 << 38) * 3);
+}

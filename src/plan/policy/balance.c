@@ -73,23 +73,11 @@ static const double *measure(const balance *b, u32 kind, i64 batch, i64 samples)
   return ps || b->s->tp.n == 1 ? ps : measure_on(b, kind, 1, batch, samples);
 }
 
-static i64 divisor_below(i64 n, i64 most) {
-  i64 d = MIN(MAX(most, 1), n);
-  while (n % d) d--;
-  return d;
-}
-
-// An axis has no more microbatches than that.
-static i64 divisor_above(i64 n, i64 least) {
-  i64 d = MAX(least, 1);
-  while (n % d) d++;
-  return d;
-}
-
 const linear *auto_times(balance *b, u32 kind) {
   if (b->time[kind]) return b->time[kind];
-  const i64 batch = b->micro * b->s->mb.n, least = divisor_above(batch, ceil_div(batch, UINT16_MAX)),
-            even = MAX(divisor_below(batch, b->micro / b->s->dp.n), least),
+  const i64 batch = b->micro * b->s->mb.n,
+            least = divisor_above(batch, ceil_div(batch, UINT16_MAX)), // an axis has no more microbatches
+      even = MAX(divisor_below(batch, b->micro / b->s->dp.n), least),
             less = MAX(divisor_below(batch, even / 2), least);
   const double *at[2] = {measure(b, kind, batch, even), NULL};
   if (!at[0] || (less < even && !(at[1] = measure(b, kind, batch, less)))) return NULL;

@@ -51,10 +51,7 @@ static i64 key_of(const layer_list *l) {
 // ---- memory of layers -----------------------------------------------------------------------------------
 // Microbatches of the plan that is measured, for all degrees: bytes go with samples.
 static u32 micro_of_kept(const balance *b) {
-  const i64 batch = b->micro * b->s->mb.n;
-  u32 n = b->s->mb.n * b->s->dp.n > 1 ? 2 : 1;
-  while (batch % n) n++;
-  return n;
+  return (u32)divisor_above(b->micro * b->s->mb.n, b->s->mb.n * b->s->dp.n > 1 ? 2 : 1);
 }
 
 // Bytes of each layer for a microbatch of that plan; all: as if nothing were computed again. NULL: not known.
