@@ -15,12 +15,9 @@ bool search_needs_axis(choice_id id) {
 // What was said of degrees, of the order of tasks and of how ranks, layers and samples are dealt out is of another number of
 // devices; on one there is no axis that a choice could need.
 static bool goes_with(choice_id id, u32 n) {
-  static const choice_id dealt[] = {CHOICE_replicas, CHOICE_mb,        CHOICE_v,         CHOICE_tp_stages,
-                                    CHOICE_layers,   CHOICE_dp_shares, CHOICE_tp_shares, CHOICE_places};
-  const choice_row *row = choice_get(id);
-  for (u32 k = 0; k < COUNT_OF(dealt); k++)
-    if (id == dealt[k]) return false;
-  return row->of != CHOICE_OF_DEGREE && row->of != CHOICE_OF_ORDER && (n > 1 || !search_needs_axis(id));
+  const choice_subject of = choice_get(id)->of;
+  if (of == CHOICE_OF_DEGREE || of == CHOICE_OF_DEALT || of == CHOICE_OF_ORDER) return false;
+  return n > 1 || !search_needs_axis(id);
 }
 
 // The best plan on n devices from rank `first` on; none: it is not faster than `best`.

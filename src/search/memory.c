@@ -125,13 +125,13 @@ static void list_grads(const memory_bounds *b, known_kept *x, arena *a, const pr
 }
 
 static known_kept *kept_of(const memory_bounds *b, worker *w, const search_opts *o, const strategy *s) {
-  enum { OTHERS = CHOICES_OF_LINE | 1 << CHOICE_OF_DEALT | 1 << CHOICE_OF_DEGREE };
+  enum { OTHERS = CHOICES_OF_LINE | 1 << CHOICE_OF_DEALT | 1 << CHOICE_OF_KEPT | 1 << CHOICE_OF_DEGREE };
   for (known_kept *x = w->kept; x; x = x->next)
     if (x->s.tp.n == s->tp.n && x->s.recompute.n == s->recompute.n && x->s.sp.n == s->sp.n &&
         strategy_same_but(&x->s, s, OTHERS))
       return x;
   strategy of = strategy_of_stages(s); // on tp ranks that have all of the model
-  of = strategy_without(&of, CHOICE_OF_DEALT);
+  of = strategy_without(&of, CHOICE_OF_DEALT), of = strategy_without(&of, CHOICE_OF_KEPT);
   of.dp = choice_default(CHOICE_dp), of.pp = choice_default(CHOICE_pp);
   of.schedule = choice_default(CHOICE_schedule); // of a file
   for (known_kept *x = w->kept; x; x = x->next)
