@@ -237,8 +237,8 @@ static u32 find_mixed(works *x, const strategy *s, const strategy *of, bool spli
     for (i64 before = 0; samples > before && samples <= most;) {
       if (!equal) at.mb.n = (u32)(batch / samples);
       if (!add_kinds(x, &at, split, add, v, &n)) return one ? n : 0;
-      before = samples,
-      samples = equal ? most + 1 : divisor_above(batch, samples + 1); // the batch is the last one
+      before = samples; // the batch comes after itself
+      samples = equal ? most + 1 : divisor_above(batch, samples + 1);
     }
   }
   return n;

@@ -146,7 +146,7 @@ static void search(u64 seed, bool wide) {
                    .batch = seqs[of].batch,
                    .optim = optim_default(OPTIM_ADAM),
                    .ranks = ranks,
-                   .only = true,
+                   .only = ~0ull,
                    .no_bounds = true,
                    .threads = 1,
                    .memory_bytes = chance(&rng, 3) ? (i64)(60 + pick(&rng, 200)) << 10 : -1};
@@ -239,7 +239,7 @@ static void slow_links(u64 seed) {
                    .batch = batch,
                    .optim = optim_default(OPTIM_ADAM),
                    .ranks = pp,
-                   .only = true,
+                   .only = ~0ull,
                    .no_bounds = true,
                    .threads = 1,
                    .memory_bytes = -1};

@@ -75,9 +75,9 @@ static const double *measure(const balance *b, u32 kind, i64 batch, i64 samples)
 
 const linear *auto_times(balance *b, u32 kind) {
   if (b->time[kind]) return b->time[kind];
-  const i64 batch = b->micro * b->s->mb.n,
-            least = divisor_above(batch, ceil_div(batch, UINT16_MAX)), // an axis has no more microbatches
-      even = MAX(divisor_below(batch, b->micro / b->s->dp.n), least),
+  const i64 batch = b->micro * b->s->mb.n;
+  const i64 least = divisor_above(batch, ceil_div(batch, UINT16_MAX)); // an axis has no more microbatches
+  const i64 even = MAX(divisor_below(batch, b->micro / b->s->dp.n), least),
             less = MAX(divisor_below(batch, even / 2), least);
   const double *at[2] = {measure(b, kind, batch, even), NULL};
   if (!at[0] || (less < even && !(at[1] = measure(b, kind, batch, less)))) return NULL;
