@@ -104,24 +104,26 @@ static choice_value parts(choice_id id, u32 *v, u32 n) {
   return strategy_reduce(v, n) ? (choice_value){.nparts = n, .part = v} : choice_default(id);
 }
 
-// Bytes of the fullest rank of the plan where the first data rank has so many samples of a microbatch and the others share
-// the rest alike, none of them more. Below 0: not known.
-static double peak(const balance *b, i64 first) {
+// Bytes of the fullest rank of a plan with mb microbatches whose first data rank has so many samples of one; the others
+// share the rest alike, none of them more. Below 0: not known.
+static double peak(const balance *b, i64 mb, i64 first) {
   const u32 n = b->s->dp.n;
+  const i64 rest = b->micro * b->s->mb.n / mb - first, each = rest / (n - 1), more = rest % (n - 1);
+  const bool equal = each == first;
   hybrid_opts h = *b->o;
   h.s = *b->s, h.said = NULL, h.no_order = true;
   h.splits = NULL; // figures are kept by the strategy
   h.s.dp_shares = choice_default(CHOICE_dp_shares), h.s.tp_shares = choice_default(CHOICE_tp_shares);
-  const planner_key key = {KEPT_PEAK, h.s, {first}, auto_training(b), cost_model_serial(b->o->k)};
+  h.s.mb.n = (u32)mb;
+  const planner_key key = {KEPT_PEAK, h.s, {equal ? 0 : first}, auto_training(b), cost_model_serial(b->o->k)};
   const double *known = planner_kept_times(b->pl, &key);
   if (known) return *known;
   const sim_opts so = {.mode = SIM_FOLDED, .peak_only = true, .cost = no_price};
   arena *tmp = arena_new();
   sim_pipe_result r;
   u32 *share = NEWN(tmp, u32, n);
-  const i64 rest = b->micro - first, each = rest / (n - 1), more = rest % (n - 1);
   for (u32 k = 0; k < n; k++) share[k] = (u32)(!k ? first : each + (k <= more));
-  h.s.dp_shares = parts(CHOICE_dp_shares, share, n);
+  if (!equal) h.s.dp_shares = parts(CHOICE_dp_shares, share, n);
   const plan *pn = policy_hybrid(b->pl, tmp, &h);
   const bool ok = pn && plan_price_stages(b->pl, pn, b->o->k, tmp, &so, &r);
   const double bytes = ok ? (double)r.peak_bytes : -1;
@@ -130,14 +132,23 @@ static double peak(const balance *b, i64 first) {
   return bytes;
 }
 
-// What a rank of a plan of one stage holds: fixed + each x samples of a microbatch. False: not known, or there is no limit.
+// What a rank of a plan of one stage holds: fixed + each x samples of a microbatch. Plans of several microbatches have
+// accumulators of gradients besides, so what a sample adds is told by two of them; where data ranks do not divide the
+// batch, or what one has is prime, by plans of one microbatch whose first data rank has more than its part. False: not
+// known, or there is no limit.
 static bool memory_of(const balance *b, double *fixed, double *each) {
   const u32 n = b->s->dp.n;
-  const i64 less = ceil_div(b->micro, n), more = MIN(2 * less, b->micro - n + 1);
-  if (b->s->pp.n > 1 || n < 2 || more <= less || b->o->memory_bytes < 0) return false;
-  const double at_less = peak(b, less), at_more = at_less < 0 ? -1 : peak(b, more);
-  *each = (at_more - at_less) / (double)(more - less), *fixed = at_less - *each * (double)less;
-  return at_more >= 0 && *each > 0;
+  const i64 batch = b->micro * b->s->mb.n, own = batch / n, even = divisor_below(own, MAX(b->micro / n, 1));
+  i64 at = even, more = b->s->mb.n > 1 || even < own ? even : divisor_below(own, even / 2),
+      less = divisor_below(own, more / 2);
+  const bool equal = batch % n == 0 && less < more;
+  if (!equal) at = ceil_div(b->micro, n), less = ceil_div(batch, n), more = MIN(2 * less, batch - n + 1);
+  if (b->s->pp.n > 1 || n < 2 || less >= more || b->o->memory_bytes < 0) return false;
+  const double here = peak(b, equal ? own / at : b->s->mb.n, at),
+               at_more = here < 0 ? -1 : peak(b, equal ? own / more : 1, more),
+               at_less = at_more < 0 ? -1 : peak(b, equal ? own / less : 1, less);
+  *each = (at_more - at_less) / (double)(more - less), *fixed = here - *each * (double)at;
+  return at_less >= 0 && *each > 0;
 }
 
 static i64 usable_of(const balance *b, u32 data) { // by the smallest device of a data rank

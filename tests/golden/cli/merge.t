@@ -258,7 +258,7 @@ error[E0801]: --what-if needs a whole search, but --part evaluates a part of one
 $ for i in 1 2 3 4 5; do heddle plan mlp-xs --batch 2048 --train --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=4 mb=1 recompute=none skip=0 zero=*" --memory-limit 20MB --threads 1 --part $i/5 -o fit$i.json | tail -1; done
 best     no plan fits
 best     no plan fits
-best     dp=4 tp=1 pp=1 zero=3 dp.shares=auto, 2.673 ms
+best     no plan fits
 best     no plan fits
 best     dp=4 tp=1 pp=1 zero=3, 2.769 ms
 $ heddle plan mlp-xs --batch 2048 --train --machine "1x2 v100 + 1x2 a100 ib=100Gb/s" --strategy "dp=4 mb=1 recompute=none skip=0 zero=*" --memory-limit 20MB --threads 1 --json > fitwhole.json; heddle merge fit1.json fit2.json fit3.json fit4.json fit5.json --json | diff - fitwhole.json && echo same
